@@ -1,11 +1,52 @@
-//! Texts of the program about itself: its version, and its errors.
+//! Texts of the program about itself: its version, its errors, and the lines that it prints.
+
+use std::fmt;
+use std::io::Write;
+
+use anyhow::Context;
 
 /// The version with the commit that was built, which tells builds of one version apart.
 pub(crate) const VERSION: &str =
     concat!(env!("CARGO_PKG_VERSION"), "-", env!("DEPONENT_COMMIT_SHOWN"));
 
 /// An error with its causes, on one line. Each may quote a file or a server: it is cut, and printed
-/// without control characters.
+/// without control characters. A cause that ends the text before it is not said again.
 pub(crate) fn printed(error: &anyhow::Error) -> String {
-    error.chain().map(rpc::shortened).collect::<Vec<_>>().join(": ")
+    let mut texts: Vec<String> = Vec::new();
+    for text in error.chain().map(rpc::shortened) {
+        if texts.last().is_none_or(|last| !last.ends_with(&text)) {
+            texts.push(text);
+        }
+    }
+    texts.join(": ")
+}
+
+/// Prints a line.
+///
+/// # Errors
+/// When the standard output is closed or full.
+pub(crate) fn print_line(line: fmt::Arguments<'_>) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_fmt(format_args!("{line}\n")).context("cannot write to the standard output")
+}
+
+/// `println!` that does not panic, in a function that returns `anyhow::Result`.
+macro_rules! say {
+    ($($text:tt)*) => {
+        $crate::console::print_line(format_args!($($text)*))?
+    };
+}
+pub(crate) use say;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let error = anyhow::anyhow!("refused").context("no answer: refused").context("status");
+        assert_eq!(printed(&error), "status: no answer: refused");
+        let error = anyhow::anyhow!("b").context("a");
+        assert_eq!(printed(&error), "a: b");
+    }
 }

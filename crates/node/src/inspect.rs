@@ -53,7 +53,7 @@ struct InspectArgs {
     what: String,
     /// Fetch block and witness from this endpoint: http://HOST:PORT, or another that deponent
     /// verify takes.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with = "block")]
     rpc: Option<String>,
     #[command(flatten)]
     source: SourceArgs,

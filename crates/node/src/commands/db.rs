@@ -11,6 +11,7 @@ use state::{Database, DirectoryDisk};
 
 use super::open;
 use super::storage::StorageArgs;
+use crate::console::say;
 
 /// The arguments of `deponent db`.
 #[derive(Debug, Args)]
@@ -71,7 +72,7 @@ pub(crate) fn db(args: &DbArgs) -> anyhow::Result<()> {
             engine.prune(&mut |part| progress.part(part))?;
             progress.finish();
             let from = kept_from(engine.database())?;
-            println!("the states after block {from} and later are kept");
+            say!("the states after block {from} and later are kept");
             stats(engine.database())
         }
     }
@@ -79,7 +80,7 @@ pub(crate) fn db(args: &DbArgs) -> anyhow::Result<()> {
 
 fn stats(database: &Database) -> anyhow::Result<()> {
     let stats = database.stats()?;
-    println!("{:<10} {:>8} {:>16} {:>16}", "log", "files", "bytes", "deleted bytes");
+    say!("{:<10} {:>8} {:>16} {:>16}", "log", "files", "bytes", "deleted bytes");
     let logs = [
         ("nodes", stats.nodes),
         ("blocks", stats.blocks),
@@ -88,19 +89,19 @@ fn stats(database: &Database) -> anyhow::Result<()> {
     ];
     for (name, log) in logs {
         let state::LogStats { files, kept_bytes, deleted_bytes } = log;
-        println!("{name:<10} {files:>8} {kept_bytes:>16} {deleted_bytes:>16}");
+        say!("{name:<10} {files:>8} {kept_bytes:>16} {deleted_bytes:>16}");
     }
-    println!("{:<10} {:>8} {:>16}", "index", 1, stats.index_bytes);
+    say!("{:<10} {:>8} {:>16}", "index", 1, stats.index_bytes);
     let (blocks, canonical) = (stats.block_count, stats.canonical_count);
-    println!("{blocks} blocks, {canonical} canonical; {} codes", stats.code_count);
-    println!("states are kept from block {}", kept_from(database)?);
-    println!("{}", indexed(database)?);
+    say!("{blocks} blocks, {canonical} canonical; {} codes", stats.code_count);
+    say!("states are kept from block {}", kept_from(database)?);
+    say!("{}", indexed(database)?);
     let heads = database.heads();
     let named = [("head", heads.head), ("safe", heads.safe), ("finalized", heads.finalized)];
     for (name, hash) in named {
         let Some(hash) = hash else { continue };
         let number = database.entry(&hash)?.map_or(0, |entry| entry.number);
-        println!("{name:<10} {number:>8} {hash}");
+        say!("{name:<10} {number:>8} {hash}");
     }
     Ok(())
 }
@@ -120,7 +121,7 @@ fn verify(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<()> {
     let report = database.verify(&mut |done| progress.bytes(done))?;
     progress.finish();
     let state::VerifyReport { pages, frames, index_entries, damaged, first } = report;
-    println!("{pages} pages, {frames} frames, {index_entries} entries of the index");
+    say!("{pages} pages, {frames} frames, {index_entries} entries of the index");
     if let Some(first) = first {
         bail!("{damaged} of them are damaged, the first: {first}");
     }
@@ -135,7 +136,7 @@ fn verify(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<()> {
     progress.finish();
     check_root(&database, head)?;
     let (number, root) = (entry.number, version.root);
-    println!("the state after the head, block {number}: {nodes} nodes hash to {root}");
+    say!("the state after the head, block {number}: {nodes} nodes hash to {root}");
     Ok(())
 }
 
@@ -145,7 +146,7 @@ fn unwind(database: &Database, to: u64) -> anyhow::Result<()> {
     let mut progress = Progress::of_the_whole("unwinding");
     let dropped = database.unwind(to, &mut |part| progress.part(part))?;
     progress.finish();
-    println!("{dropped} canonical blocks dropped; the head is block {to}, {hash}");
+    say!("{dropped} canonical blocks dropped; the head is block {to}, {hash}");
     Ok(())
 }
 
@@ -159,7 +160,7 @@ fn index(database: &Database, anew: bool) -> anyhow::Result<()> {
         progress.part(done as f64 / total as f64);
     })?;
     progress.finish();
-    println!("{done} blocks indexed; {}", indexed(database)?);
+    say!("{done} blocks indexed; {}", indexed(database)?);
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use engine::{BlockRecord, Engine, EngineOptions};
 
 use super::number;
 use super::storage::StorageArgs;
+use crate::console::say;
 use crate::data_directory::{Retention, open_engine};
 use files::limits::ERA1_BLOCKS;
 use files::{BlockForm, BlockWriter, Era1Folder, ExportBlock, Progress, is_stream};
@@ -87,7 +88,7 @@ fn export_file(args: &ExportArgs, engine: &Engine, form: BlockForm) -> anyhow::R
     progress.finish();
     match is_stream(&args.file) {
         true => eprintln!("blocks {first} to {last} are written"),
-        false => println!("blocks {first} to {last} are in {}", args.file.display()),
+        false => say!("blocks {first} to {last} are in {}", args.file.display()),
     }
     Ok(())
 }
@@ -156,7 +157,7 @@ fn export_era1(args: &ExportArgs, engine: &Engine) -> anyhow::Result<()> {
     }
     let files = folder.write_checksums()?;
     progress.finish();
-    println!("blocks {first} to {last} are in {}: {files} files there", args.file.display());
+    say!("blocks {first} to {last} are in {}: {files} files there", args.file.display());
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use files::{BlockForm, BlockReader, FileBlock, Progress};
 
 use super::storage::StorageArgs;
 use super::{number, open};
+use crate::console::say;
 
 /// Blocks imported before the head is moved: a crash loses no more.
 const BLOCKS_A_HEAD: u64 = 64;
@@ -46,7 +47,7 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
         imported?;
     }
     let head = import.engine.heads().head;
-    println!("{} blocks imported; the head is block {}, {head}", import.imported, import.head);
+    say!("{} blocks imported; the head is block {}, {head}", import.imported, import.head);
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use state::{JournalMode, Options as DatabaseOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::node_args::{NetworkArgs, NodeArgs};
+use crate::console::say;
 use crate::node::PublicPort;
 use crate::{DiskFault, Node, NodeOptions, limits};
 
@@ -24,7 +25,7 @@ type ReloadLevel = fn() -> Result<String, String>;
 pub(crate) fn run_node(mut args: NodeArgs, reload: ReloadLevel) -> anyhow::Result<()> {
     let memory = args.memory();
     if args.prints_limits() {
-        println!("{}", memory.table());
+        say!("{}", memory.table());
         return Ok(());
     }
     // The storage's part of it.

@@ -9,6 +9,7 @@ use rpc::{Client, quote};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
+use crate::console::say;
 use crate::limits::STATUS_TIME;
 
 /// The arguments of `deponent status`.
@@ -45,9 +46,9 @@ pub(crate) fn status(args: &StatusArgs) -> anyhow::Result<()> {
         ),
     };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&status)?);
+        say!("{}", serde_json::to_string_pretty(&status)?);
     } else {
-        print!("{}", table(&status));
+        say!("{}", table(&status).trim_end());
     }
     Ok(())
 }

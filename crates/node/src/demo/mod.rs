@@ -16,6 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rpc::JwtSecret;
 use witness::Witness;
 
+use crate::console::{print_line, say};
 use crate::{Node, NodeOptions};
 
 /// The columns of the table: a name, and how many contracts a block reads.
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
 
 async fn demo(rounds: u32) -> anyhow::Result<()> {
     let blocks = rounds as usize * SIZES.len() * FLOWS.len();
-    println!(
+    say!(
         "Building and validating {blocks} blocks on a temporary node: about {} seconds.\n",
         SETUP_SECONDS + ROUND_SECONDS * rounds
     );
@@ -89,7 +90,7 @@ async fn demo(rounds: u32) -> anyhow::Result<()> {
         columns.push(column);
     }
     bar.finish_and_clear();
-    print(&columns, rounds);
+    print(&columns, rounds)?;
     node.stop().await;
     Ok(())
 }
@@ -209,20 +210,21 @@ impl Column {
 }
 
 /// The table fits a terminal of 80 columns.
-fn print(columns: &[Column], rounds: u32) {
+fn print(columns: &[Column], rounds: u32) -> anyhow::Result<()> {
     let line = |name: &str, cell: &dyn Fn(&Column) -> String| {
         let cells: Vec<_> = columns.iter().map(|column| format!("{:>9}", cell(column))).collect();
-        println!("{name:<46}{}", cells.concat());
+        print_line(format_args!("{name:<46}{}", cells.concat()))
     };
-    line("block", &|column| column.name.into());
-    line("size of its witness, MB", &|column| format!("{:.2}", column.content_bytes as f64 / 1e6));
-    line("nodes, codes and headers in it", &|column| column.items.to_string());
-    println!("\nmilliseconds until the client has decoded the answer, medians of {rounds} blocks");
-    line("newPayload, without the witness", &|column| milliseconds(&column.verdicts));
+    line("block", &|column| column.name.into())?;
+    line("size of its witness, MB", &|column| format!("{:.2}", column.content_bytes as f64 / 1e6))?;
+    line("nodes, codes and headers in it", &|column| column.items.to_string())?;
+    say!("\nmilliseconds until the client has decoded the answer, medians of {rounds} blocks");
+    line("newPayload, without the witness", &|column| milliseconds(&column.verdicts))?;
     for (flow, (_, name)) in FLOWS.iter().enumerate() {
-        line(name, &|column| milliseconds(&column.totals[flow]));
+        line(name, &|column| milliseconds(&column.totals[flow]))?;
     }
-    println!("\nEvery witness verified its block statelessly.");
+    say!("\nEvery witness verified its block statelessly.");
+    Ok(())
 }
 
 /// The median.

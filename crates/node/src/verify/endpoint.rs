@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{GivenBlock, Outcome, VerifyArgs, chain, judge};
+use crate::console::printed;
 use crate::foreign_witness::ForeignWitness;
 use crate::limits::{VERIFY_BLOCKS, VERIFY_CALL_TIME, VERIFY_FILE_BYTES, VERIFY_RANGE};
 
@@ -266,9 +267,9 @@ impl Endpoint {
         });
         let block = match raw {
             Ok(block) => block,
-            Err(first) => {
-                self.block_as_json(id).map_err(|second| anyhow!("{first:#}; {second:#}"))?
-            }
+            Err(first) => self
+                .block_as_json(id)
+                .map_err(|second| anyhow!("{}; {}", printed(&first), printed(&second)))?,
         };
         match id {
             NamedBlock::Number(number) if *number != block.header.number => {

@@ -343,3 +343,24 @@ fn bench_starts_the_program_beside_this_one_or_says_how_to_build_it() {
     assert_eq!(output.status.code(), Some(7));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "given: state --help\n");
 }
+
+/// A full disk and a reader that has gone are errors, and no panics.
+#[test]
+fn an_output_that_cannot_be_written_is_an_error() {
+    for to in ["/dev/full", "closed"] {
+        let mut command = deponent();
+        command.args(["node", "--print-limits"]).stderr(Stdio::piped());
+        let output = if to == "closed" {
+            let (reader, writer) = std::io::pipe().expect("a pipe");
+            drop(reader);
+            command.stdout(writer).output()
+        } else {
+            let full = std::fs::OpenOptions::new().write(true).open(to).expect("Linux");
+            command.stdout(full).output()
+        };
+        let output = output.expect("the program runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{to}: {said}");
+        assert!(said.contains("cannot write to the standard output"), "{to}: {said}");
+    }
+}
