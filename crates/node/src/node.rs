@@ -271,7 +271,7 @@ impl Node {
         port: MetricsPort,
     ) -> anyhow::Result<()> {
         let options = ServerOptions::new(None, MetricsPort::limits());
-        // Prometheus calls it by the name of its host, and no web page may.
+        // Prometheus calls it by the name of its host, whatever that is.
         let options = ServerOptions { origins: any_name(), ..options };
         self.metrics_addr = Some(self.listen(address, options, port).await?);
         Ok(())
