@@ -95,7 +95,9 @@ impl Chain {
     fn transactions(&mut self, nonce: u64) -> Vec<Transaction> {
         let count = self.random.random_range(0..4);
         let one = |nonce| {
-            let input: Bytes = [self.topic(), self.topic()].concat().into();
+            // The third word makes each transaction another, on branches with the same nonces too.
+            let input = [self.topic(), self.topic(), B256::from(self.random.random::<[u8; 32]>())];
+            let input: Bytes = input.concat().into();
             Signer::new(1).call(nonce, self.logger(), input)
         };
         (nonce..nonce + count).map(one).collect()
