@@ -1,7 +1,7 @@
 //! The page of a report in headless Chromium, as wide as a phone and as wide as a screen: what is
 //! drawn is there, can be read, and nothing is said on the console.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use deponent_bench::cells;
@@ -61,7 +61,7 @@ document.getElementById("out").textContent = JSON.stringify(out);
 
 #[test]
 fn the_page_can_be_read_in_a_browser() {
-    let Some(browser) = browser() else { return };
+    let Some(browser) = testing::browser::binary() else { return };
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut document = document();
     for hostile in ["", HOSTILE] {
@@ -122,23 +122,6 @@ fn look(browser: &Path, folder: &Path, page: &str, width: u32) -> (Value, String
     let said = serde_json::from_str(&found).unwrap_or_else(|error| panic!("{error}: {log}"));
     let console = log.lines().filter(|line| line.contains("CONSOLE")).collect::<Vec<_>>();
     (said, console.join("\n"))
-}
-
-/// Chromium or Chrome, on the path.
-fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let found = std::env::split_paths(&path)
-        .flat_map(|folder| names.map(|name| folder.join(name)))
-        .find(|file| file.is_file());
-    assert!(
-        found.is_some() || std::env::var_os("CI").is_none(),
-        "no chromium on the path: apt-get install chromium"
-    );
-    if found.is_none() {
-        println!("not run: no chromium on the path; Debian's package is chromium");
-    }
-    found
 }
 
 /// A report: three clients, many numbers, each kind of chart.

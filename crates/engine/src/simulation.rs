@@ -346,13 +346,6 @@ fn simulate(seed: u64, options: EngineOptions) {
     simulation.check_all();
 }
 
-fn seed() -> u64 {
-    let seed = std::env::var("DEPONENT_SEED").ok();
-    let seed = seed.map_or_else(rand::random, |seed| seed.parse().expect("a number"));
-    println!("DEPONENT_SEED={seed}");
-    seed
-}
-
 /// Sweeps that begin at once and move little at a time, so that they are always under way.
 fn sweeping() -> EngineOptions {
     EngineOptions { sweep_min_bytes: 1, sweep_step_bytes: 1 << 10, ..EngineOptions::default() }
@@ -360,7 +353,7 @@ fn sweeping() -> EngineOptions {
 
 #[test]
 fn the_engine_agrees_with_the_slow_one_on_one_thread() {
-    simulate(seed(), sweeping());
+    simulate(testing::seed(), sweeping());
 }
 
 #[test]
@@ -377,7 +370,7 @@ fn the_engine_agrees_with_the_slow_one_on_many_threads() {
             prefetch_after: Duration::ZERO,
             ..sweeping()
         };
-        simulate(seed(), options);
+        simulate(testing::seed(), options);
     }
 }
 
@@ -385,7 +378,7 @@ fn the_engine_agrees_with_the_slow_one_on_many_threads() {
 fn what_waits_for_the_disk_is_bounded_and_lazy_persistence_loses_no_more_than_it_may() {
     let options =
         EngineOptions { persistence_threshold: 5, unpersisted_bytes: 40 << 10, ..sweeping() };
-    simulate(seed(), options);
+    simulate(testing::seed(), options);
 }
 
 #[test]
@@ -694,7 +687,7 @@ fn a_copy_is_enough_whatever_else_is_deleted() {
 
 #[test]
 fn two_heads_change_places_a_thousand_times_between_valid_invalid_and_sibling_payloads() {
-    let mut simulation = Simulation::new(seed(), sweeping());
+    let mut simulation = Simulation::new(testing::seed(), sweeping());
     let first = simulation.fast().heads().genesis;
     let common = simulation.branch(first, 10)[9];
     let branches = [simulation.branch(common, 20), simulation.branch(common, 30)];
@@ -722,7 +715,7 @@ fn two_heads_change_places_a_thousand_times_between_valid_invalid_and_sibling_pa
 
 #[test]
 fn reorgs_of_1_to_512_blocks_end_in_the_state_that_the_slow_engine_has() {
-    let mut simulation = Simulation::new(seed(), sweeping());
+    let mut simulation = Simulation::new(testing::seed(), sweeping());
     let first = simulation.fast().heads().genesis;
     let branches = [simulation.branch(first, 513), simulation.branch(first, 513)];
     let mut last = None;

@@ -208,9 +208,7 @@ mod tests {
     use rand::{Rng, SeedableRng};
 
     fn rng() -> StdRng {
-        let seed = rand::random();
-        println!("seed {seed}");
-        StdRng::seed_from_u64(seed)
+        StdRng::seed_from_u64(testing::seed())
     }
 
     fn page(number: u64) -> Arc<u64> {

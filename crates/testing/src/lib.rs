@@ -8,10 +8,12 @@
 //! | `plain_ssz` | `plain-ssz` | the slow twin of stateless inputs |
 //! | `disks` | `disks` | disks that fail, and disks that report accesses |
 //! | `geth` | | geth's commands |
+//! | `browser` | | Chromium on the path |
 #![allow(clippy::missing_panics_doc)] // a panic fails the test that calls
 
 #[cfg(feature = "world")]
 pub mod asm;
+pub mod browser;
 #[cfg(feature = "disks")]
 pub mod disks;
 mod fixtures;
@@ -27,4 +29,4 @@ pub mod world;
 
 pub use fixtures::fixtures;
 pub use folder::Folder;
-pub use random::{Random, rounds};
+pub use random::{Random, rounds, seed};

@@ -1,3 +1,5 @@
+use std::hash::{BuildHasher as _, RandomState};
+
 /// How often a test with random input repeats itself: the number in the environment variable
 /// `name`; without one `usual`, or `full` where `DEPONENT_FULL` is set, as by
 /// `cargo xtask ci --full`.
@@ -12,7 +14,22 @@ pub fn rounds(name: &str, usual: u32, full: u32) -> u32 {
     }
 }
 
-/// A generator of pseudo-random numbers (SplitMix64). Its seed is printed.
+/// The seed of a test's random choices: the number in `DEPONENT_SEED`, else a new one at each call.
+/// It is printed as that variable, so that it can be given back.
+///
+/// # Panics
+/// If the variable is not a number.
+pub fn seed() -> u64 {
+    let seed = match std::env::var("DEPONENT_SEED") {
+        Ok(seed) => seed.parse().unwrap_or_else(|_| panic!("DEPONENT_SEED={seed} is no number")),
+        // The standard library's only randomness.
+        Err(_) => RandomState::new().hash_one(0),
+    };
+    println!("DEPONENT_SEED={seed}");
+    seed
+}
+
+/// A generator of pseudo-random numbers (SplitMix64).
 #[derive(Debug)]
 pub struct Random(u64);
 
@@ -22,13 +39,9 @@ impl Random {
         Self(seed)
     }
 
-    /// A generator seeded with the number in the environment variable `name`, or with the clock.
-    pub fn from_env(name: &str) -> Self {
-        let given = std::env::var(name).ok().and_then(|seed| seed.parse().ok());
-        let clock = || std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64);
-        let seed = given.unwrap_or_else(clock);
-        println!("{name}={seed}");
-        Self(seed)
+    /// A generator with the [`seed`] of this run.
+    pub fn seeded() -> Self {
+        Self(seed())
     }
 
     /// The next number.

@@ -320,9 +320,7 @@ mod tests {
     /// Against a vector of byte strings.
     #[test]
     fn nodes_are_those_that_were_added() {
-        let seed = rand::random();
-        println!("seed {seed}");
-        let rng = &mut StdRng::seed_from_u64(seed);
+        let rng = &mut StdRng::seed_from_u64(testing::seed());
         for _ in 0..200 {
             let (mut list, mut slow) = (NodeList::default(), Vec::<Bytes>::new());
             let mut piece = Bytes::new();

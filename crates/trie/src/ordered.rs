@@ -132,9 +132,7 @@ mod tests {
 
     #[test]
     fn it_is_what_a_node_by_node_builder_makes() {
-        let seed = rand::random();
-        println!("seed {seed}");
-        let rng = &mut StdRng::seed_from_u64(seed);
+        let rng = &mut StdRng::seed_from_u64(testing::seed());
         let counts = (0..140).chain([255, 256, 257, 300, 1000, 70_000]);
         for count in counts {
             // Some are short enough to be embedded in their parents, and so are some parents.

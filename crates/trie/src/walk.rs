@@ -161,9 +161,7 @@ mod tests {
     /// Against the map that the trie was made of, and paths looked up from the root.
     #[test]
     fn a_walk_finds_all_values_and_all_nodes_in_order() {
-        let seed = rand::random();
-        println!("seed {seed}");
-        let rng = &mut StdRng::seed_from_u64(seed);
+        let rng = &mut StdRng::seed_from_u64(testing::seed());
         for _ in 0..60 {
             // Keys that begin alike, so that there are extensions, and ends alike, so that nodes
             // are embedded.

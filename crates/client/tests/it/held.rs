@@ -252,9 +252,7 @@ fn payload(block_number: u64) -> ExecutionPayload {
 /// Sends blocks with a client that has this cache of codes. Returns how many codes came, and how
 /// many the witnesses have.
 async fn send(codes: CodeCache) -> (usize, usize) {
-    let seed = std::env::var("DEPONENT_SEED")
-        .map_or_else(|_| rand::random(), |seed| seed.parse().expect("DEPONENT_SEED is a number"));
-    println!("DEPONENT_SEED={seed}");
+    let seed = testing::seed();
     let codes_sent = Arc::new(AtomicUsize::new(0));
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("test.ipc");

@@ -95,9 +95,7 @@ fn valid_blocks_that_no_fork_choice_follows_are_no_step() {
 
 #[test]
 fn in_any_order_payloads_end_as_they_do_in_the_chains() {
-    let seed = rand::random();
-    println!("seed {seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = StdRng::seed_from_u64(testing::seed());
     for _ in 0..10 {
         let maker = engine();
         let mut hashes = vec![maker.heads().genesis];

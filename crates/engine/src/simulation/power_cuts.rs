@@ -1,6 +1,6 @@
 //! Floor 5. The engine, with all its threads and its tries, on a disk whose power fails.
 
-use super::{SMALL, Simulation, check_found, heads, seed, sweeping};
+use super::{SMALL, Simulation, check_found, heads, sweeping};
 use crate::{Engine, EngineOptions, Error, Heads, Verdict, samples};
 use alloy_primitives::B256;
 use execution::SealedBlock;
@@ -91,7 +91,7 @@ fn canonical(engine: &Engine, blocks: &[SealedBlock]) -> Vec<SealedBlock> {
 
 #[test]
 fn no_kill_loses_a_valid_block_no_power_cut_a_final_or_synced_one_and_what_is_left_goes_on() {
-    let seed = seed();
+    let seed = testing::seed();
     // Operations, drawn at random, at which the power fails.
     let cuts = testing::rounds("DEPONENT_CUTS", 100, 300);
     println!("DEPONENT_CUTS={cuts}");

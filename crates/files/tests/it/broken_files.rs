@@ -28,7 +28,7 @@ fn check(name: &str, file: &[u8], random: &mut Random, original: Option<&[Sealed
 
 #[test]
 fn files_broken_anywhere_are_refused() {
-    let mut random = Random::from_env("FILES_SEED");
+    let mut random = Random::seeded();
     let folder = Folder::new();
     let mine = mined(0, 12);
     let proof_of_work: Vec<SealedBlock> = mine.iter().map(|(block, ..)| block.clone()).collect();
@@ -53,7 +53,7 @@ fn files_broken_anywhere_are_refused() {
 
 #[test]
 fn files_of_random_bytes_are_refused() {
-    let mut random = Random::from_env("FILES_SEED");
+    let mut random = Random::seeded();
     let folder = Folder::new();
     let block = rlp(&[made("capella", 2).block]);
     let heads: [&[u8]; 12] = [

@@ -39,7 +39,7 @@ fn codes(sorted: &SortedState) -> BTreeMap<B256, Bytes> {
 
 #[test]
 fn a_state_file_is_sorted_in_every_form() {
-    let mut random = Random::from_env("FILES_SEED");
+    let mut random = Random::seeded();
     let state = state(&mut random, 700, 40);
     let expected: BTreeMap<B256, Bytes> = state
         .values()
@@ -189,7 +189,7 @@ fn a_genesis_is_read_as_geth_does() {
 
 #[test]
 fn an_account_with_many_slots_is_merged_of_parts() {
-    let mut random = Random::from_env("FILES_SEED");
+    let mut random = Random::seeded();
     let mut state = state(&mut random, 50, 5);
     // Over 128 parts of 256 slots, so that parts are merged before the end.
     let many =
@@ -207,7 +207,7 @@ fn an_account_with_many_slots_is_merged_of_parts() {
 
 #[test]
 fn more_runs_than_are_merged_at_once_are_merged_before() {
-    let mut random = Random::from_env("FILES_SEED");
+    let mut random = Random::seeded();
     let state = state(&mut random, 360_000, 1);
     let folder = Folder::new();
     let path = folder.write("state", file(&state, Dialect::Reth));
@@ -226,7 +226,7 @@ fn manifest(folder: &Folder) -> Value {
 /// Between the last run and the word that all is sorted.
 #[test]
 fn a_sort_that_was_killed_behind_the_last_account_goes_on() {
-    let state = state(&mut Random::from_env("FILES_SEED"), 300, 10);
+    let state = state(&mut Random::seeded(), 300, 10);
     for dialect in DIALECTS {
         let folder = Folder::new();
         let path = folder.write("state", file(&state, dialect));
@@ -245,7 +245,7 @@ fn a_sort_that_was_killed_behind_the_last_account_goes_on() {
 /// Duplicates, in one run or in two, are reported with their lines.
 #[test]
 fn accounts_and_slots_that_are_there_twice_are_refused() {
-    let mut random = Random::from_env("FILES_SEED");
+    let mut random = Random::seeded();
     for (count, first, second) in [(10, 3, 7), (10, 3, 4), (6000, 5, 5990), (6000, 2000, 4000)] {
         let folder = Folder::new();
         let state = state(&mut random, count, 3);
@@ -432,7 +432,7 @@ fn a_process_that_sorts_a_state_file() {
 
 #[test]
 fn a_sort_that_was_killed_goes_on_where_it_was() {
-    let mut random = Random::from_env("FILES_SEED");
+    let mut random = Random::seeded();
     let mut state = state(&mut random, 60_000, 20);
     let many = (0..20_000).map(|_| slot(&mut random)).collect();
     state.insert(
@@ -485,7 +485,7 @@ fn a_sort_that_was_killed_goes_on_where_it_was() {
 
 #[test]
 fn damaged_sorted_files_are_refused() {
-    let mut random = Random::from_env("FILES_SEED");
+    let mut random = Random::seeded();
     let state = state(&mut random, 3000, 20);
     let folder = Folder::new();
     let path = folder.write("state", file(&state, Dialect::Geth));
@@ -512,7 +512,7 @@ fn damaged_sorted_files_are_refused() {
 
 #[test]
 fn state_files_broken_anywhere_are_refused() {
-    let mut random = Random::from_env("FILES_SEED");
+    let mut random = Random::seeded();
     let state = state(&mut random, 30, 20);
     let folder = Folder::new();
     for dialect in DIALECTS {

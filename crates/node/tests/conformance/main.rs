@@ -177,10 +177,9 @@ fn run_access_lists(test: &Test, counts: &mut access_lists::Counts) -> Outcome {
 
 /// Random chains of up to five blocks, judged as the published ones are.
 fn run_random() -> Report {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let seed = number("DEPONENT_SEED").unwrap_or(now.map_or(1, |now| now.as_secs()));
+    let seed = testing::seed();
     let chains = u64::from(testing::rounds("DEPONENT_CHAINS", 400, 4_000));
-    println!("random chains: {chains} from DEPONENT_SEED={seed} on");
+    println!("random chains: {chains}, of this seed and those that follow");
     let seeds: Vec<u64> = (0..chains).map(|index| seed.wrapping_add(index)).chain(FOUND).collect();
     side_by_side(&seeds, |&seed| {
         let mut report = Report::default();
@@ -194,12 +193,6 @@ fn run_random() -> Report {
         report.add("random chains", &format!("DEPONENT_SEED={seed}"), outcome);
         report
     })
-}
-
-/// The number that an environment variable holds, if it is set.
-fn number(variable: &str) -> Option<u64> {
-    let value = std::env::var(variable).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{variable} is to be a number, not {value:?}")))
 }
 
 /// Runs each item, as many at a time as there are cores.

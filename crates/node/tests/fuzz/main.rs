@@ -58,15 +58,15 @@ fn the_corpus_has_well_formed_inputs_for_every_target_and_no_other() {
 
 #[test]
 fn no_change_of_the_corpus_makes_a_target_panic() {
-    let seed = rand::random::<u32>();
+    let seed = testing::seed();
     let times = testing::rounds("DEPONENT_FUZZ", 1, 10);
-    println!("seed {seed}, {times} times the usual number of calls");
+    println!("{times} times the usual number of calls");
     std::thread::scope(|scope| {
         for (name, target, calls) in TARGETS {
             scope.spawn(move || {
                 let calls = calls * times as usize;
                 let inputs: Vec<_> = inputs(name).into_iter().map(|(_, data)| data).collect();
-                let mut random = Random::new(seed.into());
+                let mut random = Random::new(seed);
                 let mut well_formed = 0;
                 for at in 0..calls {
                     let data = changed(&mut random, &inputs);

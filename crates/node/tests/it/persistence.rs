@@ -222,7 +222,7 @@ async fn add_blocks(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_killed_comes_back_with_every_block_that_it_called_final() {
-    let mut rng = StdRng::seed_from_u64(seed());
+    let mut rng = StdRng::seed_from_u64(testing::seed());
     let dir = directory();
     let mut last_final = Value::Null;
     for kill in 0..testing::rounds("DEPONENT_KILLS", 100, 500) {

@@ -572,7 +572,7 @@ fn we_say_who_we_are_and_what_we_can() {
 #[test]
 fn random_requests_get_an_answer() {
     let chain = Chain::new(true);
-    let mut random = Random::new(crate::support::seed());
+    let mut random = Random::seeded();
     let whole = sent(OSAKA, &chain.build(OSAKA, &transactions())).to_ssz().expect("short");
     let endpoints =
         ["payloads", "payloads/witness", "forkchoice", "bodies/hash", "blobs/v1", "blobs/v4"];

@@ -286,9 +286,7 @@ mod tests {
 
     #[tokio::test]
     async fn messages_are_the_same_in_short_frames() {
-        let seed = rand::random();
-        println!("seed {seed}");
-        let rng = &mut StdRng::seed_from_u64(seed);
+        let rng = &mut StdRng::seed_from_u64(testing::seed());
         for round in 0..40 {
             // Frames of a client are masked.
             let (sender, reader) = match round % 2 {

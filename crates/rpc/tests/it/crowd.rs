@@ -71,10 +71,7 @@ fn throw(server: &Server, bytes: &[u8]) {
 
 #[test]
 fn whatever_bytes_come_the_next_client_is_served() {
-    let seed = std::env::var("DEPONENT_SEED")
-        .map_or_else(|_| rand::random(), |seed| seed.parse().expect("DEPONENT_SEED is a number"));
-    println!("DEPONENT_SEED={seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = StdRng::seed_from_u64(testing::seed());
     let server =
         Server::start(None, Limits { bodies_bytes: 16 << 20, sessions: 8, ..Limits::public() });
     let call = post("", r#"{"jsonrpc":"2.0","id":1,"method":"echo","params":[1,2]}"#);

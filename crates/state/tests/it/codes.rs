@@ -37,9 +37,7 @@ fn stored(store: &Database, (hash, code): &(B256, Bytes)) -> StoredCode {
 
 #[test]
 fn codes_stay_in_their_files_while_these_grow_and_are_closed() {
-    let seed = rand::random();
-    println!("seed {seed}");
-    let mut rng = StdRng::seed_from_u64(seed);
+    let mut rng = StdRng::seed_from_u64(testing::seed());
     let folder = tempfile::tempdir().expect("a directory");
     let mut store = open_directory(folder.path());
     let (mut codes, mut held) = (Vec::new(), Vec::new());

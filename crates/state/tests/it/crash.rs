@@ -111,9 +111,8 @@ fn a_power_cut_after_a_process_was_killed_leaves_it_too() {
 /// Kills and power cuts one after another, while the store is opened and while it is used.
 #[test]
 fn any_sequence_of_kills_and_power_cuts_leaves_a_committed_state() {
-    let first = rand::rng().random_range(0..1_000_000);
-    println!("seeds from {first}");
-    for seed in (first..first + 50).chain(0..150) {
+    let first = testing::seed();
+    for seed in (0..50).map(|index| first.wrapping_add(index)).chain(0..150) {
         let mut chance = StdRng::seed_from_u64(seed);
         let mut disk = FaultDisk::new(&Files::new(), Fault::Never);
         let mut workload = Workload::new(seed);

@@ -3,7 +3,6 @@
 use crate::workload::{Difference, OPTIONS, Workload, new_canonical, open};
 use alloy_primitives::{B256, Bytes, keccak256};
 use deponent_state::{Database, Heads, MemoryDisk, NewBlock, Options, Retained};
-use rand::Rng;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -11,9 +10,7 @@ use trie::versioned::{NodeAddress, RecordSink, Records, Version};
 
 #[test]
 fn the_store_agrees_with_the_model_after_every_step() {
-    let seed = rand::rng().random_range(0..1_000_000);
-    println!("seed {seed}");
-    for seed in [seed, 1, 2] {
+    for seed in [testing::seed(), 1, 2] {
         let disk = MemoryDisk::new();
         let mut store = open(disk.clone()).expect("memory");
         let mut workload = Workload::new(seed);

@@ -11,9 +11,7 @@ use trie::versioned::{RecordReader, RecordSink, Records};
 
 #[test]
 fn a_reader_reads_what_a_look_up_gives() {
-    let seed = rand::random();
-    println!("seed {seed}");
-    let rng = &mut StdRng::seed_from_u64(seed);
+    let rng = &mut StdRng::seed_from_u64(testing::seed());
     let database = open(MemoryDisk::default()).expect("a new one");
     let mut batch = database.batch();
     // Some 20,000 pages, more than are at hand, so that pages take each other's place.

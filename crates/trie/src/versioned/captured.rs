@@ -129,9 +129,7 @@ mod tests {
 
     #[test]
     fn keys_are_in_the_order_of_the_nodes() {
-        let seed = rand::random();
-        println!("seed {seed}");
-        let rng = &mut StdRng::seed_from_u64(seed);
+        let rng = &mut StdRng::seed_from_u64(testing::seed());
         let mut nodes: Vec<_> = (0..3_000).map(|_| node(rng)).collect();
         nodes.sort_unstable();
         nodes.dedup();

@@ -321,9 +321,7 @@ mod tests {
     /// Many nodes, of which many are the same in two places, and many begin alike.
     #[test]
     fn nodes_are_listed_once_and_in_order() {
-        let seed = rand::random();
-        println!("seed {seed}");
-        let rng = &mut StdRng::seed_from_u64(seed);
+        let rng = &mut StdRng::seed_from_u64(testing::seed());
         let mut records = MemoryRecords::default();
         let mut builder = StateBuilder::new(&mut records);
         let slots: BTreeSet<B256> = (0..500).map(|_| rng.random::<[u8; 32]>().into()).collect();

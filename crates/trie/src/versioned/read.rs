@@ -320,9 +320,7 @@ mod tests {
 
     #[test]
     fn shortcuts_lead_where_the_root_does() {
-        let seed = rand::random();
-        println!("seed {seed}");
-        let rng = &mut StdRng::seed_from_u64(seed);
+        let rng = &mut StdRng::seed_from_u64(testing::seed());
         for count in [1, 2, 20, 300, 20_000] {
             let mut records = MemoryRecords::spread_out();
             let mut builder = StateBuilder::new(&mut records);

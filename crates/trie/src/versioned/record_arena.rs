@@ -55,9 +55,7 @@ mod tests {
 
     #[test]
     fn what_was_appended_stays_where_it_was() {
-        let seed = rand::random();
-        println!("seed {seed}");
-        let rng = &mut StdRng::seed_from_u64(seed);
+        let rng = &mut StdRng::seed_from_u64(testing::seed());
         let (mut arena, mut appended) = (RecordArena::default(), Vec::new());
         for number in 0..5_000u32 {
             let first = vec![number as u8; rng.random_range(0..33)];

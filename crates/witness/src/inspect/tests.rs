@@ -71,7 +71,7 @@ fn reached<'a>(
 /// Against the same told from the locations of all nodes in tries that are built at once.
 #[test]
 fn items_are_whose_they_are_in_tries_that_are_built_at_once() {
-    let random = &mut Random::from_env("INSPECT_SEED");
+    let random = &mut Random::seeded();
     for _ in 0..testing::rounds("INSPECT_ROUNDS", 60, 2000) {
         let codes: Vec<Bytes> = (0..8u8).map(|i| vec![i; 1 + usize::from(i)].into()).collect();
         let state = random_state(random, &codes);

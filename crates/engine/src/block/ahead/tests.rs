@@ -83,9 +83,7 @@ fn who_is_too_far_ahead_ends_when_the_blocks_thread_panics() {
 
 #[test]
 fn each_transaction_is_begun_by_one_thread() {
-    let seed = rand::random();
-    println!("seed {seed}");
-    let rng = &mut StdRng::seed_from_u64(seed);
+    let rng = &mut StdRng::seed_from_u64(testing::seed());
     for _ in 0..100 {
         let most = rng.random_range(0..9);
         let order = if rng.random() { Order::Last(most) } else { Order::Next(most + 1) };

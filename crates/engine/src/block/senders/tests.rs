@@ -6,9 +6,7 @@ use rand::{Rng, SeedableRng};
 #[test]
 fn whoever_asks_in_whatever_order_is_told_what_the_signatures_say() {
     let engine = engine();
-    let seed = rand::random();
-    println!("seed {seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = StdRng::seed_from_u64(testing::seed());
     for _ in 0..20 {
         let count = random.random_range(1..40);
         let mut transactions: Vec<_> =

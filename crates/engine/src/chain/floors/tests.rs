@@ -4,9 +4,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 /// The slow twin keeps every floor.
 #[test]
 fn floors_are_those_of_all_versions_that_are_kept() {
-    let seed: u64 = rand::random();
-    println!("seed {seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = StdRng::seed_from_u64(testing::seed());
     for _ in 0..200 {
         let mut floors = Floors { first: 0, start: NodeAddress::new(0), added: BTreeMap::new() };
         let mut all: Vec<(u64, NodeAddress)> = Vec::new();

@@ -17,9 +17,7 @@ fn some(rng: &mut StdRng) -> NodeList {
 
 #[test]
 fn the_newest_are_there_as_they_were_and_no_more_than_the_limit() {
-    let seed = rand::random();
-    println!("seed {seed}");
-    let rng = &mut StdRng::seed_from_u64(seed);
+    let rng = &mut StdRng::seed_from_u64(testing::seed());
     let recent = RecentWitnesses::new(1 << 20);
     let mut kept = Vec::new();
     for number in 0..300u64 {

@@ -236,9 +236,7 @@ fn random(chain: &mut Chain, nonce: u64) -> Vec<Transaction> {
 
 #[test]
 fn the_index_finds_what_a_walk_over_all_blocks_finds() {
-    let seed = rand::random();
-    println!("DEPONENT_SEED={seed}");
-    let mut chain = Chain::new(seed);
+    let mut chain = Chain::new(testing::seed());
     let genesis = chain.engine().heads().genesis;
     let trunk = chain.branch(genesis, 20, random);
     let head = chain.branch(trunk, 10, random);
@@ -272,7 +270,7 @@ fn the_index_finds_what_a_walk_over_all_blocks_finds() {
 
 #[test]
 fn what_an_earlier_version_wrote_is_named_until_it_is_indexed() {
-    let mut chain = Chain::new(rand::random());
+    let mut chain = Chain::new(testing::seed());
     let genesis = chain.engine().heads().genesis;
     let old = chain.branch(genesis, 12, random);
     chain.choose(old);

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use base64::Engine as _;
@@ -23,7 +23,7 @@ pub(crate) struct Browser {
 impl Browser {
     /// Starts Chromium or Chrome, if there is one on the path; its profile and pipes are in `dir`.
     pub(crate) fn start(dir: &Path) -> Option<Self> {
-        let program = program()?;
+        let program = testing::browser::binary()?;
         let pipes = ["in", "out"].map(|name| dir.join(name));
         let made = Command::new("mkfifo").args(&pipes).status().expect("mkfifo runs");
         assert!(made.success());
@@ -129,21 +129,4 @@ impl Drop for Browser {
         self.child.kill().unwrap_or_default();
         self.child.wait().map(drop).unwrap_or_default();
     }
-}
-
-/// Chromium or Chrome, on the path.
-fn program() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let found = std::env::split_paths(&path)
-        .flat_map(|folder| names.map(|name| folder.join(name)))
-        .find(|file| file.is_file());
-    assert!(
-        found.is_some() || std::env::var_os("CI").is_none(),
-        "no chromium on the path: apt-get install chromium"
-    );
-    if found.is_none() {
-        println!("not run: no chromium on the path; Debian's package is chromium");
-    }
-    found
 }

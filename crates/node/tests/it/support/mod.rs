@@ -36,14 +36,6 @@ pub(crate) fn with_floats(answer: Value) -> Value {
     }
 }
 
-/// The seed of a test's random choices, which it prints: `DEPONENT_SEED`, or any.
-pub(crate) fn seed() -> u64 {
-    let seed = std::env::var("DEPONENT_SEED")
-        .map_or_else(|_| rand::random(), |seed| seed.parse().expect("DEPONENT_SEED is a number"));
-    println!("DEPONENT_SEED={seed}");
-    seed
-}
-
 /// `10` seconds a fork, from Paris at 0 to Amsterdam at 50.
 pub(crate) const ALL_FORKS: [Fork; 6] = [
     Fork { time: 1, forkchoice: 1, get: 1, new: 1 },

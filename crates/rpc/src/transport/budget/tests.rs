@@ -297,10 +297,7 @@ async fn an_answer_has_to_be_read_in_a_time_that_depends_on_its_size() {
 /// Holdings of all are as a slow twin counts them, whatever comes and goes.
 #[tokio::test]
 async fn nothing_is_lost_whatever_comes_and_goes() {
-    let seed = std::env::var("DEPONENT_SEED")
-        .map_or_else(|_| rand::random(), |seed| seed.parse().expect("DEPONENT_SEED is a number"));
-    println!("DEPONENT_SEED={seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = StdRng::seed_from_u64(testing::seed());
     let budget = Budget::new("memory", shares(100, 30, 60, 8), Duration::ZERO);
     let peers: Vec<_> = (0..12).map(|at| from_host(at % 4)).collect();
     let mut held: Vec<Reservation> = Vec::new();
