@@ -167,6 +167,15 @@ pub fn index_old_blocks(
     database: &Database,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<u64, Error> {
+    index_in_batches(database, limits::INDEX_BLOCKS, progress)
+}
+
+/// The same, with at most so many blocks in one transaction of the database.
+pub(crate) fn index_in_batches(
+    database: &Database,
+    blocks: usize,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<u64, Error> {
     let number = |hash: Option<B256>| -> Result<u64, Error> {
         let Some(hash) = hash else { return Ok(0) };
         Ok(database.entry(&hash)?.ok_or(Error::UnknownBlock(hash))?.number)
@@ -185,9 +194,8 @@ pub fn index_old_blocks(
         let block = stored_canonical(hash, &stored)?;
         transactions += block.transaction_count();
         batch.push((number, block));
-        let is_full = batch.len() >= limits::INDEX_BLOCKS
-            || transactions >= limits::INDEX_TRANSACTIONS
-            || number == first;
+        let is_full =
+            batch.len() >= blocks || transactions >= limits::INDEX_TRANSACTIONS || number == first;
         if is_full {
             database.index_below(&batch)?;
             batch.clear();

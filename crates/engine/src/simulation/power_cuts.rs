@@ -1,13 +1,15 @@
 //! Floor 5. The engine, with all its threads and its tries, on a disk whose power fails.
 
-use super::{SMALL, Simulation, check_found, heads, sweeping};
+use super::{SMALL, Simulation, check_found, heads, sweeping, transaction_hashes};
+use crate::lookup::index_in_batches;
 use crate::{Engine, EngineOptions, Error, Heads, Verdict, samples};
-use alloy_primitives::B256;
+use alloy_primitives::{B256, Bloom};
 use execution::SealedBlock;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use state::{JournalMode, Options};
+use state::{Database, JournalMode, Options};
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use testing::disks::{Fault, FaultDisk};
 
@@ -150,5 +152,74 @@ fn no_kill_loses_a_valid_block_no_power_cut_a_final_or_synced_one_and_what_is_le
             let witness = engine.witness(block.hash()).unwrap().expect("it is valid");
             assert_eq!(*witness, simulation.slow.witnesses[&block.hash()], "{context}");
         }
+    }
+}
+
+/// All that a database has of its canonical blocks after the first: from where on they are indexed,
+/// the bloom of each, and the numbers under the hash of each transaction.
+fn index_of(database: &Database, blocks: &[SealedBlock]) -> impl PartialEq + Debug + use<> {
+    let blooms = std::cell::RefCell::new(Vec::<Bloom>::new());
+    let wanted = |bloom: &Bloom| {
+        blooms.borrow_mut().push(*bloom);
+        true
+    };
+    let found = database.blocks_by_bloom(1..=u64::MAX, &wanted).unwrap();
+    let numbers = |hash| database.transaction_blocks(&hash).unwrap();
+    let transactions: Vec<_> = blocks.iter().flat_map(transaction_hashes).map(numbers).collect();
+    (database.indexed_from().unwrap(), found, blooms.into_inner(), transactions)
+}
+
+/// A chain that has no index is indexed, three blocks at a time.
+#[test]
+fn an_indexing_that_is_stopped_at_any_operation_goes_on_to_the_same_index() {
+    const BLOCKS: usize = 3;
+    let mut simulation = Simulation::new(testing::seed(), sweeping());
+    let first = simulation.fast().heads().genesis;
+    simulation.branch(first, 12);
+    let blocks = simulation.blocks.clone();
+    let open_on = |disk: &FaultDisk| Database::open(disk.clone(), &SMALL);
+    let disk = FaultDisk::new(&BTreeMap::new(), Fault::Never);
+    let engine =
+        samples::open(disk.clone(), &simulation.genesis, &SMALL, sweeping()).expect("in memory");
+    feed(&engine, &blocks, 0, &mut Told::default()).unwrap();
+    engine.persist().unwrap();
+    drop(engine);
+    let written = open_on(&disk).unwrap();
+    let while_it_grew = index_of(&written, &blocks);
+    written.drop_lookup().unwrap();
+    drop(written);
+    let old = disk.after_restart();
+    let index = |disk: &FaultDisk| -> Result<u64, Error> {
+        index_in_batches(&open_on(disk)?, BLOCKS, &mut |_, _| ())
+    };
+
+    let whole = FaultDisk::new(&old, Fault::Never);
+    assert_eq!(index(&whole).unwrap(), blocks.len() as u64 + 1);
+    let expected = index_of(&open_on(&whole).unwrap(), &blocks);
+    assert_eq!(expected, while_it_grew);
+    let mut were_left = std::collections::BTreeSet::new();
+    for at in 0..whole.operations() {
+        let disk = FaultDisk::new(&old, Fault::PowerCut { at });
+        let _ = index(&disk);
+        for (name, files) in
+            [("killed", disk.after_restart()), ("power cut", disk.after_power_cut(at))]
+        {
+            let context = format!("{name} at operation {at}");
+            let disk = FaultDisk::new(&files, Fault::Never);
+            were_left.insert(index(&disk).unwrap_or_else(|error| panic!("{context}: {error}")));
+            let database = open_on(&disk).unwrap();
+            assert_eq!(index_of(&database, &blocks), expected, "{context}");
+        }
+    }
+    // It began again, it was done, and it was each batch in between.
+    assert_eq!(were_left.len(), blocks.len() / BLOCKS + 2, "{were_left:?}");
+    // The slow walk.
+    let engine = samples::open(whole, &simulation.genesis, &SMALL, sweeping()).unwrap();
+    check_found(&engine, &blocks);
+    for block in &blocks {
+        let bloom = block.header.logs_bloom;
+        let number = block.header.number;
+        let found = engine.blocks_by_bloom(number..=number, &|found| *found == bloom).unwrap();
+        assert_eq!(found, [(number, block.hash())]);
     }
 }
