@@ -1,6 +1,8 @@
 //! Payloads and blocks as JSON values in sequence, usually one a line, in the forms of clients and
 //! their tests.
 
+use std::borrow::Cow;
+
 use alloy_consensus::Block;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7685::Requests;
@@ -140,6 +142,9 @@ struct ObjectMembers<'a> {
     params: Option<List<&'a RawValue, PARAMS>>,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    jsonrpc: Option<IgnoredAny>,
     block_hash: Option<IgnoredAny>,
     hash: Option<IgnoredAny>,
 }
@@ -170,15 +175,37 @@ fn object(text: &[u8], first: u64) -> Result<FileValue, String> {
             hex @ [b'"', ..] => raw_block(hex, first),
             block => rpc_block(block, first),
         },
+        ObjectMembers { error: Some(error), .. } => Err(answered_error(error.get())),
         ObjectMembers { block_hash: Some(_), .. } => {
             let fields: PayloadFields = parse_object(text)?;
             fields.block(first)
         }
         ObjectMembers { hash: Some(_), .. } => rpc_block(text, first),
+        // A `null` is no member here.
+        ObjectMembers { jsonrpc: Some(_), .. } => {
+            Err("an answer of JSON-RPC whose result is null: \
+                                                       the server has no such block"
+                .into())
+        }
         _ => Err("a request of engine_newPayload, an ExecutionPayload or a block expected: \
                   none of method, params, result, blockHash and hash found"
             .into()),
     }
+}
+
+/// The error that a server answered, in words.
+fn answered_error(error: &str) -> String {
+    #[derive(Deserialize)]
+    struct AnsweredError<'a> {
+        code: i64,
+        #[serde(borrow)]
+        message: Cow<'a, str>,
+    }
+    let shown = match parse_object::<AnsweredError<'_>>(error.as_bytes()) {
+        Ok(AnsweredError { code, message }) => format!("{} ({code})", quote(message)),
+        Err(_) => quote(error),
+    };
+    format!("an answer of JSON-RPC that is an error: {shown}")
 }
 
 fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {

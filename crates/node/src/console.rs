@@ -21,6 +21,17 @@ pub(crate) fn printed(error: &anyhow::Error) -> String {
     texts.join(": ")
 }
 
+/// A number with its noun, in the plural unless there is one: `1 block`, `2 witnesses`.
+pub(crate) fn counted(count: impl fmt::Display, noun: &str) -> String {
+    let count = count.to_string();
+    let ending = match (&*count, noun.ends_with('s')) {
+        ("1", _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{count} {noun}{ending}")
+}
+
 /// Prints a line.
 ///
 /// # Errors
@@ -41,6 +52,13 @@ pub(crate) use say;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        let all = [0, 1, 2, 11].map(|count| counted(count, "block"));
+        assert_eq!(all, ["0 blocks", "1 block", "2 blocks", "11 blocks"]);
+        assert_eq!(counted("1,001", "witness"), "1,001 witnesses");
+    }
 
     #[test]
     fn a_cause_is_said_once() {

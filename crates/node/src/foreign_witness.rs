@@ -95,9 +95,15 @@ fn lists(
         differences.push("RLP instead of JSON".into());
         return witness::rlp::decode(&bytes).map_err(|fault| fault.to_string());
     }
-    let names = ["state", "codes", "headers", "keys", "result", "witness"];
+    let names = ["state", "codes", "headers", "keys", "result", "witness", "error"];
     let members = fields(json, names).map_err(|fault| format!("the witness is {fault}"))?;
-    let [state, codes, headers, keys, result, witness] = members;
+    let [state, codes, headers, keys, result, witness, error] = members;
+    if let (None, Some(reason)) = (state, without_result(result, error)) {
+        return Err(reason);
+    }
+    if let (None, Some("null")) = (state, witness) {
+        return Err("the witness is null: the server made none".into());
+    }
     if let (None, Some(inner)) = (state, result.or(witness)) {
         if envelopes == 0 {
             return Err("the witness is inside too many envelopes".into());
@@ -132,6 +138,24 @@ fn lists(
     let [state, codes, headers] = [state, codes, headers]
         .map(|items| items.into_iter().map(|item| item.bytes).collect::<Vec<_>>());
     Ok(Witness { state: NodeList::from(state), codes, headers })
+}
+
+/// Why an answer of JSON-RPC has no content: the server's error, or a `null`; `None` where it has,
+/// or where these members are no answer's.
+pub(crate) fn without_result(result: Option<&str>, error: Option<&str>) -> Option<String> {
+    match (error, result) {
+        (None | Some("null"), Some("null")) => {
+            Some("an answer of JSON-RPC whose result is null: the server has no such block".into())
+        }
+        (None | Some("null"), _) => None,
+        (Some(error), _) => {
+            let shown = match read_json::<rpc::Error>(error) {
+                Ok(error) => error.to_string(),
+                Err(_) => rpc::quote(error),
+            };
+            Some(format!("an answer of JSON-RPC that is an error: {shown}"))
+        }
+    }
 }
 
 /// The members of an object with these names, as they stand there.

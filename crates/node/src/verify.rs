@@ -7,17 +7,17 @@ use std::time::Instant;
 
 use alloy_consensus::Transaction;
 use alloy_primitives::{Bytes, hex, keccak256};
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use engine_api::json::Data;
-use execution::stateless::StatelessInput;
+use execution::stateless::{ProtocolFork, REVISION, REVISION_WITH_KEYS, StatelessInput};
 use execution::{BlockError, ChainSpec, SealedBlock, VerifyError};
 use files::{BlockReader, read_genesis_head};
 use rpc::{quote, read_json};
 use witness::Witness;
 
-use crate::console::printed as printed_error;
-use crate::foreign_witness::{ForeignWitness, fields};
+use crate::console::{counted, printed as printed_error};
+use crate::foreign_witness::{ForeignWitness, fields, without_result};
 use crate::limits::VERIFY_FILE_BYTES;
 
 mod endpoint;
@@ -157,7 +157,10 @@ fn verify_files(
         Err(error) => return print(&path.display().to_string(), Err(error)),
     };
     for (index, file) in args.what.iter().enumerate() {
-        let too_few = || format!("{} has {index} blocks, fewer than witnesses", path.display());
+        let too_few = || {
+            let blocks = counted(index, "block");
+            format!("{} has {blocks}, fewer than witnesses", path.display())
+        };
         let block = blocks.next().with_context(too_few).and_then(|block| Ok(block?.block));
         print(file, block.and_then(|block| verify_pair(args, &block, file)))?;
     }
@@ -171,26 +174,44 @@ fn verify_files(
 
 /// Verifies a block with the witness of a file.
 fn verify_pair(args: &VerifyArgs, block: &SealedBlock, file: &str) -> anyhow::Result<Outcome> {
-    let content = files::read_file(Path::new(file), VERIFY_FILE_BYTES)?;
+    let content = read_file(file)?;
     let given = ForeignWitness::read_file(&content).map_err(|fault| anyhow!("{file}: {fault}"))?;
     judge(args, &chain_of(args, None, block)?, block, &given)
 }
 
 fn verify_file(args: &VerifyArgs, file: &str) -> anyhow::Result<Outcome> {
-    let content = files::read_file(Path::new(file), VERIFY_FILE_BYTES)?;
+    let content = read_file(file)?;
     if let Some(input) = stateless_input(&content) {
         return verify_input(args, &input);
     }
-    let Document { chain_id, block, given } = Document::of_file(file, content)?;
+    let Document { chain_id, block, given } = Document::of_file(file, &content)?;
     judge(args, &chain_of(args, chain_id, &block)?, &block, &given)
 }
 
 /// The blocks of a file, which may be in hex, too.
 fn block_reader(path: &Path) -> anyhow::Result<BlockReader> {
     let content = files::read_file(path, VERIFY_FILE_BYTES)?;
-    let digits = std::str::from_utf8(&content).ok().map(|text| text.trim().trim_matches('"'));
-    let unhexed = digits.and_then(|digits| hex::decode(digits).ok());
-    Ok(BlockReader::from_bytes(path, unhexed.unwrap_or(content))?)
+    blocks_of(path, &content)
+}
+
+/// The blocks of the content of a file.
+fn blocks_of(path: &Path, content: &[u8]) -> anyhow::Result<BlockReader> {
+    let bytes = unhexed(content).unwrap_or_else(|| content.to_vec());
+    Ok(BlockReader::from_bytes(path, bytes)?)
+}
+
+/// Reads a file that is not empty, or the standard input for `-`.
+fn read_file(file: &str) -> anyhow::Result<Vec<u8>> {
+    let content = files::read_file(Path::new(file), VERIFY_FILE_BYTES)?;
+    let name = if file == "-" { "the standard input" } else { file };
+    ensure!(!content.trim_ascii().is_empty(), "{name} is empty");
+    Ok(content)
+}
+
+/// The bytes of a file that is in hex, perhaps between quotes.
+fn unhexed(content: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(content).ok()?;
+    hex::decode(text.trim().trim_matches('"')).ok()
 }
 
 /// A block with the witness that was given with it, before anything is verified.
@@ -203,7 +224,7 @@ impl GivenBlock {
     /// Reads a file of any form that `verify` takes, or the standard input for `-`; where `block`
     /// is a file of its own, with the first block there.
     pub(crate) fn read(file: &str, block: Option<&Path>) -> anyhow::Result<Self> {
-        let content = files::read_file(Path::new(file), VERIFY_FILE_BYTES)?;
+        let content = read_file(file)?;
         if let Some(path) = block {
             let no_block = || format!("{} has no block", path.display());
             let block = block_reader(path)?.next().with_context(no_block)??.block;
@@ -215,15 +236,14 @@ impl GivenBlock {
             let block = execution::stateless::block_of(&input.new_payload_request)?;
             return Ok(Self { block, given: of_input(input.witness) });
         }
-        let Document { block, given, .. } = Document::of_file(file, content)?;
+        let Document { block, given, .. } = Document::of_file(file, &content)?;
         Ok(Self { block, given })
     }
 
     /// Fetches a block and its witness from an endpoint; the certificates of `--cacert` are in
     /// `cacert`.
     pub(crate) fn fetch(url: &str, cacert: Option<&Path>, block: &str) -> anyhow::Result<Self> {
-        let fetched = endpoint::fetch(url, cacert, block);
-        fetched.with_context(|| format!("no answer from {url}"))
+        endpoint::fetch(url, cacert, block)
     }
 }
 
@@ -233,15 +253,24 @@ const fn of_input(witness: Witness) -> ForeignWitness {
 }
 
 /// The stateless input that a file holds, as it is or in hex: those begin with the id of a schema,
-/// 0x0e01 to 0x1501, and nothing else does.
+/// a fork's number and the revision, and nothing else does.
 fn stateless_input(content: &[u8]) -> Option<Bytes> {
-    let is_schema = |bytes: &[u8]| matches!(bytes, [0x0e..=0x15, _, ..]);
+    let is_schema = |bytes: &[u8]| {
+        let Some(id) = bytes.first_chunk() else { return false };
+        let revisions = [REVISION, REVISION_WITH_KEYS];
+        let mut ids =
+            ProtocolFork::ALL.into_iter().flat_map(|fork| revisions.map(|it| fork.schema_id(it)));
+        ids.any(|it| it == u16::from_be_bytes(*id))
+    };
     if is_schema(content) {
         return Some(content.to_vec().into());
     }
-    let digits = std::str::from_utf8(content).ok()?.trim();
-    let bytes = hex::decode(digits).ok()?;
-    is_schema(&bytes).then(|| bytes.into())
+    unhexed(content).filter(|bytes| is_schema(bytes)).map(Bytes::from)
+}
+
+/// Whether a file is a stateless input of before schemas had an id: it begins with an offset.
+const fn is_old_input(content: &[u8]) -> bool {
+    matches!(content, [16..=20, 0, 0, 0, ..])
 }
 
 /// Verifies a stateless input as a prover's guest does, and then as any other block, for a report.
@@ -313,23 +342,49 @@ struct Document {
 }
 
 impl Document {
-    fn of_file(file: &str, content: Vec<u8>) -> anyhow::Result<Self> {
-        let text = String::from_utf8(content)
-            .with_context(|| format!("{file} is no text in UTF-8, and no stateless input"))?;
-        Self::read(&text).with_context(|| {
-            format!("{file} is not a block with its witness (deponent verify --help has the form)")
-        })
+    fn of_file(file: &str, content: &[u8]) -> anyhow::Result<Self> {
+        let text = std::str::from_utf8(content).ok();
+        let read = text.map_or_else(|| Err(anyhow!("it is no text in UTF-8")), Self::read);
+        read.map_err(|error| unfit(file, content, error))
     }
 
     fn read(text: &str) -> anyhow::Result<Self> {
         let text = text.trim_start_matches('\u{feff}').trim();
-        let members = fields(text, ["chainId", "block", "witness"]);
-        let [chain_id, block, witness] = members.map_err(|fault| anyhow!("{fault}"))?;
+        let members = fields(text, ["chainId", "block", "witness", "result", "error"]);
+        let [chain_id, block, witness, result, error] = members.map_err(|fault| anyhow!(fault))?;
+        if let (None, Some(reason)) = (block, without_result(result, error)) {
+            bail!(reason);
+        }
         let chain_id = chain_id.map(number).transpose().context("chainId")?.flatten();
         let block = read_block(block.context("block is missing")?).context("block")?;
         let given = ForeignWitness::read(witness.context("witness is missing")?);
         Ok(Self { chain_id, block, given: given.map_err(|fault| anyhow!("{fault}"))? })
     }
+}
+
+/// Why the content of a file is no block with its witness; half of it is said to be that.
+fn unfit(file: &str, content: &[u8], error: anyhow::Error) -> anyhow::Error {
+    let binary = unhexed(content);
+    let content = binary.as_deref().unwrap_or(content);
+    if is_old_input(content) {
+        return anyhow!(
+            "{file} is a stateless input without a schema id, as tests-zkevm up to v0.6 have it: \
+             make it anew, with one of 0x0e01 to 0x1501 in front"
+        );
+    }
+    let has_block = std::str::from_utf8(content)
+        .is_ok_and(|text| fields(text, ["block"]).is_ok_and(|[block]| block.is_some()));
+    if !has_block && ForeignWitness::read_file(content).is_ok() {
+        return anyhow!("{file} is a witness without its block: give the block with --block FILE");
+    }
+    let mut blocks = blocks_of(Path::new(file), content).into_iter().flatten();
+    if let Some(Ok(_)) = blocks.next() {
+        return anyhow!(
+            "{file} is a block without its witness: give the witness, and this with --block {file}"
+        );
+    }
+    let form = "is not a block with its witness (deponent verify --help has the form)";
+    error.context(format!("{file} {form}"))
 }
 
 /// A number, in JSON's form or as a quantity; `None` for `null`.
@@ -375,7 +430,7 @@ fn chain(args: &VerifyArgs, chain_id: Option<u64>) -> anyhow::Result<ChainSpec> 
     };
     match chain_id {
         Some(chain_id) if chain_id != chain.chain_id() => {
-            bail!("the file is of chain {chain_id}, {} of {}", path.display(), chain.chain_id())
+            bail!("the block is of chain {chain_id}, {} of {}", path.display(), chain.chain_id())
         }
         _ => Ok(chain),
     }
@@ -389,9 +444,9 @@ pub(crate) fn form_differences(given: &ForeignWitness) -> Vec<String> {
 /// How a witness that was given is not the canonical one.
 fn differences(given: &ForeignWitness, canonical: &Witness) -> Vec<String> {
     let mut differences = given.differences.clone();
-    let names = [("state", "nodes"), ("codes", "codes"), ("headers", "headers")];
+    let names = [("state", "node"), ("codes", "code"), ("headers", "header")];
     let lists = given.witness.lists().into_iter().zip(canonical.lists());
-    for ((list, items), (given, canonical)) in names.into_iter().zip(lists) {
+    for ((list, noun), (given, canonical)) in names.into_iter().zip(lists) {
         let all: Vec<_> = given.iter().collect();
         let mut unique = all.clone();
         unique.sort_unstable();
@@ -404,7 +459,7 @@ fn differences(given: &ForeignWitness, canonical: &Witness) -> Vec<String> {
             (unique.len().saturating_sub(canonical.len()), "that the block does not read"),
         ] {
             if count > 0 {
-                differences.push(format!("{count} {items} {problem}"));
+                differences.push(format!("{} {problem}", counted(count, noun)));
             }
         }
     }

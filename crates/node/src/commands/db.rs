@@ -11,7 +11,7 @@ use state::{Database, DirectoryDisk};
 
 use super::open;
 use super::storage::StorageArgs;
-use crate::console::say;
+use crate::console::{counted, say};
 
 /// The arguments of `deponent db`.
 #[derive(Debug, Args)]
@@ -93,7 +93,8 @@ fn stats(database: &Database) -> anyhow::Result<()> {
     }
     say!("{:<10} {:>8} {:>16}", "index", 1, stats.index_bytes);
     let (blocks, canonical) = (stats.block_count, stats.canonical_count);
-    say!("{blocks} blocks, {canonical} canonical; {} codes", stats.code_count);
+    let (blocks, codes) = (counted(blocks, "block"), counted(stats.code_count, "code"));
+    say!("{blocks}, {canonical} canonical; {codes}");
     say!("states are kept from block {}", kept_from(database)?);
     say!("{}", indexed(database)?);
     let heads = database.heads();
@@ -121,9 +122,11 @@ fn verify(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<()> {
     let report = database.verify(&mut |done| progress.bytes(done))?;
     progress.finish();
     let state::VerifyReport { pages, frames, index_entries, damaged, first } = report;
-    say!("{pages} pages, {frames} frames, {index_entries} entries of the index");
+    let (pages, frames) = (counted(pages, "page"), counted(frames, "frame"));
+    let rows = counted(index_entries, "row");
+    say!("{pages}, {frames}, {rows} of the index");
     if let Some(first) = first {
-        bail!("{damaged} of them are damaged, the first: {first}");
+        bail!("damaged: {damaged} of them, the first: {first}");
     }
     let Some(head) = database.heads().head else { return Ok(()) };
     let entry = database.entry(&head)?.context("the head is not in the database")?;
@@ -136,7 +139,8 @@ fn verify(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<()> {
     progress.finish();
     check_root(&database, head)?;
     let (number, root) = (entry.number, version.root);
-    say!("the state after the head, block {number}: {nodes} nodes hash to {root}");
+    let nodes = counted(nodes, "node");
+    say!("the state after the head, block {number}: the root of {nodes} is {root}");
     Ok(())
 }
 
@@ -146,7 +150,8 @@ fn unwind(database: &Database, to: u64) -> anyhow::Result<()> {
     let mut progress = Progress::of_the_whole("unwinding");
     let dropped = database.unwind(to, &mut |part| progress.part(part))?;
     progress.finish();
-    say!("{dropped} canonical blocks dropped; the head is block {to}, {hash}");
+    let dropped = counted(dropped, "canonical block");
+    say!("{dropped} dropped; the head is block {to}, {hash}");
     Ok(())
 }
 
@@ -160,7 +165,8 @@ fn index(database: &Database, anew: bool) -> anyhow::Result<()> {
         progress.part(done as f64 / total as f64);
     })?;
     progress.finish();
-    say!("{done} blocks indexed; {}", indexed(database)?);
+    let done = counted(done, "block");
+    say!("{done} indexed; {}", indexed(database)?);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use engine::{BlockRecord, Engine, EngineOptions};
 
 use super::number;
 use super::storage::StorageArgs;
-use crate::console::say;
+use crate::console::{counted, say};
 use crate::data_directory::{Retention, open_engine};
 use files::limits::ERA1_BLOCKS;
 use files::{BlockForm, BlockWriter, Era1Folder, ExportBlock, Progress, is_stream};
@@ -157,7 +157,8 @@ fn export_era1(args: &ExportArgs, engine: &Engine) -> anyhow::Result<()> {
     }
     let files = folder.write_checksums()?;
     progress.finish();
-    say!("blocks {first} to {last} are in {}: {files} files there", args.file.display());
+    let files = counted(files, "file");
+    say!("blocks {first} to {last} are in {}: {files} there", args.file.display());
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use files::{BlockForm, BlockReader, FileBlock, Progress};
 
 use super::storage::StorageArgs;
 use super::{number, open};
-use crate::console::say;
+use crate::console::{counted, say};
 
 /// Blocks imported before the head is moved: a crash loses no more.
 const BLOCKS_A_HEAD: u64 = 64;
@@ -47,7 +47,8 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
         imported?;
     }
     let head = import.engine.heads().head;
-    say!("{} blocks imported; the head is block {}, {head}", import.imported, import.head);
+    let imported = counted(import.imported, "block");
+    say!("{imported} imported; the head is block {}, {head}", import.head);
     Ok(())
 }
 

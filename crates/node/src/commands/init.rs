@@ -15,7 +15,7 @@ use state::{Database, DirectoryDisk};
 use trie::AccountInfo;
 
 use super::storage::StorageArgs;
-use crate::console::say;
+use crate::console::{counted, say};
 use crate::data_directory::{CONFIG, begin_from_state};
 use crate::limits::HEADER_FILE_BYTES;
 
@@ -88,7 +88,7 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
     })?;
     progress.finish();
     sorted.remove()?;
-    say!("the chain begins with {}, {accounts} accounts", heads.genesis);
+    say!("the chain begins with {}, {}", heads.genesis, counted(accounts, "account"));
     Ok(())
 }
 

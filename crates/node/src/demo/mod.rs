@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rpc::JwtSecret;
 use witness::Witness;
 
-use crate::console::{print_line, say};
+use crate::console::{counted, print_line, say};
 use crate::{Node, NodeOptions};
 
 /// The columns of the table: a name, and how many contracts a block reads.
@@ -218,7 +218,10 @@ fn print(columns: &[Column], rounds: u32) -> anyhow::Result<()> {
     line("block", &|column| column.name.into())?;
     line("size of its witness, MB", &|column| format!("{:.2}", column.content_bytes as f64 / 1e6))?;
     line("nodes, codes and headers in it", &|column| column.items.to_string())?;
-    say!("\nmilliseconds until the client has decoded the answer, medians of {rounds} blocks");
+    say!(
+        "\nmilliseconds until the client has decoded the answer, medians of {}",
+        counted(rounds, "block")
+    );
     line("newPayload, without the witness", &|column| milliseconds(&column.verdicts))?;
     for (flow, (_, name)) in FLOWS.iter().enumerate() {
         line(name, &|column| milliseconds(&column.totals[flow]))?;

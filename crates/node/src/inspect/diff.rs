@@ -167,12 +167,6 @@ impl DiffSide<'_> {
     }
 }
 
-impl Count {
-    fn text(&self) -> String {
-        format!("{} items, {} bytes", grouped(self.items), grouped(self.bytes))
-    }
-}
-
 const TWICE: &str = "given twice";
 
 /// The list of a witness that an item is in.

@@ -1,5 +1,7 @@
 //! Summaries as text for a terminal.
 
+use crate::console::counted;
+
 use super::summary::{Count, Item, Summary, account_name};
 
 /// The tables of a witness.
@@ -17,7 +19,7 @@ pub(super) fn text(summary: &Summary, form: &[String]) -> String {
     );
     let (transactions, gas) = (summary.transactions, grouped(summary.gas_used as usize));
     line("transactions", format!("{transactions}, {gas} gas"));
-    line("witness", format!("{} items, {} bytes", grouped(all.items), grouped(all.bytes)));
+    line("witness", all.text());
     if !form.is_empty() {
         line("form", form.join("; "));
     }
@@ -35,8 +37,8 @@ pub(super) fn text(summary: &Summary, form: &[String]) -> String {
     out += &table.text();
     out += &depth_table(&depths.account, &depths.storage);
     out += &format!(
-        "\n{} accounts, {} with storage, {} with code; the addresses of {} are known\n",
-        grouped(accounts.total),
+        "\n{}, {} with storage, {} with code; the addresses of {} are known\n",
+        counted(grouped(accounts.total), "account"),
         grouped(accounts.with_storage),
         grouped(accounts.with_code),
         grouped(accounts.named)
@@ -62,16 +64,24 @@ pub(super) fn text(summary: &Summary, form: &[String]) -> String {
         table.row([bytes, dash.clone(), dash.clone(), dash.clone(), dash, name]);
     };
     if accounts.others.items > 0 {
-        rest(accounts.others, format!("{} other accounts", grouped(accounts.others.items)));
+        rest(accounts.others, counted(grouped(accounts.others.items), "other account"));
     }
-    let upper = grouped(accounts.upper_nodes.items);
-    rest(accounts.upper_nodes, format!("{upper} nodes of the account trie above all leaves"));
+    let upper = counted(grouped(accounts.upper_nodes.items), "node");
+    rest(accounts.upper_nodes, format!("{upper} of the account trie above all leaves"));
     out += &table.text();
     out += &items_table("largest item", &summary.largest);
     if !summary.left_over.is_empty() {
         out += &items_table("left over", &summary.left_over);
     }
     out
+}
+
+impl Count {
+    /// The items and their bytes.
+    pub(super) fn text(&self) -> String {
+        let (items, bytes) = (grouped(self.items), grouped(self.bytes));
+        format!("{}, {}", counted(items, "item"), counted(bytes, "byte"))
+    }
 }
 
 fn depth_table(account: &[Count], storage: &[Count]) -> String {

@@ -13,7 +13,7 @@ use alloy_primitives::{B256, Bytes, U64};
 use anyhow::{Context, anyhow, bail, ensure};
 use client::TlsDial;
 use execution::{ChainSpec, SealedBlock, Transaction};
-use rpc::{Client, ConnectOptions, SessionClient, quote, read_json, response};
+use rpc::{Client, ClientError, ConnectOptions, SessionClient, quote, read_json, response};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
@@ -30,19 +30,22 @@ pub(super) fn verify_all(
     url: &str,
     print: &mut impl FnMut(&str, anyhow::Result<Outcome>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut blocks = Vec::new();
+    // Mistakes are found before anything is asked for.
+    let mut wanted = Vec::new();
     for what in &args.what {
-        match range(what) {
-            Ok(Some(range)) => blocks.extend(range.map(NamedBlock::Number)),
-            Ok(None) => blocks.push(NamedBlock::of(what)),
+        match Wanted::parse(what) {
+            Ok(blocks) => wanted.push(blocks),
             Err(error) => print(what, Err(error))?,
         }
     }
+    if wanted.is_empty() {
+        return Ok(());
+    }
     let opened = EndpointAddress::parse(url, args.cacert.as_deref())
-        .and_then(|address| Ok((address.connect()?.chain(args)?, address)));
-    let (chain, address) = match opened {
+        .and_then(|address| Ok((open(args, url, &address, wanted)?, address)));
+    let ((chain, blocks), address) = match opened {
         Ok(opened) => opened,
-        Err(error) => return print(url, Err(error.context(format!("no answer from {url}")))),
+        Err(error) => return print(url, Err(error)),
     };
     // Workers take the next block each, and end when nobody takes outcomes any more.
     let next = AtomicUsize::new(0);
@@ -76,14 +79,42 @@ pub(super) fn verify_all(
     })
 }
 
+/// The rules of the endpoint's chain, and the blocks that are verified, each on its own.
+fn open(
+    args: &VerifyArgs,
+    url: &str,
+    address: &EndpointAddress,
+    wanted: Vec<Wanted>,
+) -> anyhow::Result<(ChainSpec, Vec<Task>)> {
+    let mut endpoint = address.connect().map_err(|error| of_endpoint(url, error))?;
+    let chain = endpoint.chain(args, url)?;
+    let has_range = wanted.iter().any(|wanted| matches!(wanted, Wanted::Range(_)));
+    let head = has_range.then(|| endpoint.head()).flatten();
+    Ok((chain, wanted.into_iter().flat_map(|wanted| wanted.tasks(head)).collect()))
+}
+
+/// An error of an endpoint, with its URL, and with the words "no answer" where it gave none.
+fn of_endpoint(url: &str, error: anyhow::Error) -> anyhow::Error {
+    use ClientError::{Broken, Closed, Connect, Timeout};
+    let is_silent = error.chain().any(|cause| {
+        let fault = cause.downcast_ref();
+        matches!(fault, Some(Broken { .. } | Closed { .. } | Connect { .. } | Timeout { .. }))
+    });
+    error.context(if is_silent { format!("no answer from {url}") } else { url.to_owned() })
+}
+
 /// Verifies a block over a connection that is opened where there is none, or the last call failed.
 fn verify_one(
     args: &VerifyArgs,
     address: &EndpointAddress,
     chain: &ChainSpec,
     kept: &mut Option<Endpoint>,
-    id: &NamedBlock,
+    task: &Task,
 ) -> anyhow::Result<Outcome> {
+    let id = match task {
+        Task::Block(id) => id,
+        Task::PastHead { head, .. } => bail!("the head of the endpoint is block {head}"),
+    };
     let mut endpoint = match kept.take() {
         Some(endpoint) => endpoint,
         None => address.connect()?,
@@ -96,35 +127,98 @@ fn verify_one(
 
 /// Fetches one block and its witness.
 pub(super) fn fetch(url: &str, cacert: Option<&Path>, block: &str) -> anyhow::Result<GivenBlock> {
-    let mut endpoint = EndpointAddress::parse(url, cacert)?.connect()?;
-    let block = endpoint.block(&NamedBlock::of(block))?;
-    let given = endpoint.witness(&block)?;
-    Ok(GivenBlock { block, given })
+    let (id, address) = (NamedBlock::parse(block)?, EndpointAddress::parse(url, cacert)?);
+    let fetched = address.connect().and_then(|mut endpoint| {
+        let block = endpoint.block(&id)?;
+        let given = endpoint.witness(&block)?;
+        Ok(GivenBlock { block, given })
+    });
+    fetched.map_err(|error| of_endpoint(url, error))
 }
+
+/// An argument.
+enum Wanted {
+    Block(NamedBlock),
+    Range(RangeInclusive<u64>),
+}
+
+impl Wanted {
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        match range(text)? {
+            Some(range) => Ok(Self::Range(range)),
+            None => NamedBlock::parse(text).map(Self::Block),
+        }
+    }
+
+    /// The blocks one by one; of a range, those behind the head together, where the head is known.
+    fn tasks(self, head: Option<u64>) -> Vec<Task> {
+        let range = match self {
+            Self::Block(block) => return vec![Task::Block(block)],
+            Self::Range(range) => range,
+        };
+        let (first, last) = range.into_inner();
+        let head = head.unwrap_or(last);
+        let there = (first..=last.min(head)).map(|number| Task::Block(NamedBlock::Number(number)));
+        let first = first.max(head.saturating_add(1));
+        let missing = (head < last).then_some(Task::PastHead { first, last, head });
+        there.chain(missing).collect()
+    }
+}
+
+/// A line of the output.
+enum Task {
+    Block(NamedBlock),
+    /// The part of a range that the endpoint does not have yet.
+    PastHead {
+        first: u64,
+        last: u64,
+        head: u64,
+    },
+}
+
+impl Task {
+    fn text(&self) -> String {
+        match self {
+            Self::Block(block) => block.text(),
+            Self::PastHead { first, last, .. } if first == last => first.to_string(),
+            Self::PastHead { first, last, .. } => format!("{first}..{last}"),
+        }
+    }
+}
+
+/// The tags of blocks that have a witness.
+const TAGS: [&str; 3] = ["latest", "safe", "finalized"];
 
 /// A block as the caller names it.
 enum NamedBlock {
     Number(u64),
     Hash(B256),
-    Tag(String),
+    Tag(&'static str),
 }
 
 impl NamedBlock {
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> anyhow::Result<Self> {
         if let Some(number) = number(text) {
-            return Self::Number(number);
+            return Ok(Self::Number(number));
         }
-        match text.parse() {
-            Ok(hash) => Self::Hash(hash),
-            Err(_) => Self::Tag(text.to_owned()),
+        if let Ok(hash) = text.parse() {
+            return Ok(Self::Hash(hash));
         }
+        let tag = TAGS.into_iter().find(|tag| *tag == text).with_context(|| {
+            format!(
+                "\"{}\" names no block: give a number (7 or 0x7), a hash (0x and 64 hex digits), \
+                 latest, safe or finalized",
+                quote(text)
+            )
+        })?;
+        Ok(Self::Tag(tag))
     }
 
     fn text(&self) -> String {
         match self {
             Self::Number(number) => number.to_string(),
             Self::Hash(hash) => hash.to_string(),
-            Self::Tag(tag) => tag.clone(),
+            Self::Tag(tag) => (*tag).to_owned(),
         }
     }
 
@@ -151,7 +245,9 @@ fn number(text: &str) -> Option<u64> {
 fn range(text: &str) -> anyhow::Result<Option<RangeInclusive<u64>>> {
     let Some((first, last)) = text.split_once("..") else { return Ok(None) };
     let ends = number(first).zip(number(last));
-    let (first, last) = ends.context("a range is FIRST..LAST, with two numbers")?;
+    let (first, last) = ends.with_context(|| {
+        format!("\"{}\" is no range: give FIRST..LAST, both numbers, both included", quote(text))
+    })?;
     ensure!(first <= last, "the range ends before it begins");
     ensure!(
         last - first < VERIFY_RANGE,
@@ -242,20 +338,37 @@ impl Endpoint {
         Ok(answer.slice(start..start + result.len()).into())
     }
 
+    /// A quantity that a method without parameters answers.
+    fn quantity(&mut self, method: &str) -> anyhow::Result<u64> {
+        let answer = self.call(method, &json!([]))?;
+        let quantity: U64 =
+            read_json(std::str::from_utf8(&answer)?).with_context(|| method.to_owned())?;
+        Ok(quantity.to())
+    }
+
+    /// The number of the head; `None` where the endpoint does not tell it.
+    fn head(&mut self) -> Option<u64> {
+        self.quantity("eth_blockNumber").ok()
+    }
+
     /// The rules of the endpoint's chain.
-    fn chain(&mut self, args: &VerifyArgs) -> anyhow::Result<ChainSpec> {
-        let id = self.call("eth_chainId", &json!([]))?;
-        let id: U64 = read_json(std::str::from_utf8(&id)?).context("eth_chainId")?;
-        let known = chain(args, Some(id.to()));
+    fn chain(&mut self, args: &VerifyArgs, url: &str) -> anyhow::Result<ChainSpec> {
+        let id = self.quantity("eth_chainId").map_err(|error| of_endpoint(url, error))?;
+        let known = chain(args, Some(id));
         if known.is_ok() || args.chain.is_some() {
             return known;
         }
+        self.own_chain(id).map_err(|error| of_endpoint(url, error))
+    }
+
+    /// The rules that the endpoint tells of its chain.
+    fn own_chain(&mut self, id: u64) -> anyhow::Result<ChainSpec> {
         let config = self.call("debug_chainConfig", &json!([])).with_context(|| {
             format!("the rules of chain {id} are not known: give --chain GENESIS")
         })?;
         let config: ChainConfig =
             read_json(std::str::from_utf8(&config)?).context("debug_chainConfig")?;
-        ensure!(config.chain_id == id.to::<u64>(), "debug_chainConfig is of another chain");
+        ensure!(config.chain_id == id, "debug_chainConfig is of another chain");
         Ok(ChainSpec::from_config(&config)?)
     }
 

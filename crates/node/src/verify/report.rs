@@ -7,6 +7,7 @@ use execution::{ChainSpec, SealedBlock, Verified};
 use serde_json::json;
 use witness::{Items, Witness};
 
+use crate::console::counted;
 use crate::foreign_witness::ForeignWitness;
 
 /// The report on a valid block.
@@ -89,7 +90,7 @@ impl Report {
         let Self { number, hash, milliseconds, .. } = self;
         let absent = match self.absent.len() {
             0 => String::new(),
-            count => format!(", {count} accounts taken absent"),
+            count => format!(", {} taken absent", counted(count, "account")),
         };
         format!("VALID: block {number} ({hash}), {milliseconds:.3} ms{absent}\n")
     }
@@ -130,7 +131,8 @@ impl Content {
 
     fn text(&self) -> String {
         let Self { nodes, codes, headers, bytes } = self;
-        format!("{nodes} nodes, {codes} codes, {headers} headers, {bytes} bytes")
+        let counts = [(nodes, "node"), (codes, "code"), (headers, "header"), (bytes, "byte")];
+        counts.map(|(count, noun)| counted(count, noun)).join(", ")
     }
 
     fn json(&self) -> serde_json::Value {

@@ -69,7 +69,7 @@ async fn verify_says_what_it_verified_or_precisely_why_not() {
     let check = |document: &Value, verdict: &str, words: &[&str]| {
         check_verdict(&verify(document), verdict, words);
     };
-    let lines = ["state root", "gas used", "nodes", "codes", "headers", "bytes", "ms"];
+    let lines = ["state root", "gas used", "nodes", "codes", "header", "bytes", "ms"];
     check(&good, "VALID", &lines);
     let with = |change: &dyn Fn(&mut Value)| {
         let mut document = good.clone();
@@ -179,7 +179,7 @@ async fn verify_reads_the_witnesses_of_other_tools_and_is_strict_if_told() {
             nodes.push(nodes[0].clone());
             nodes.push(json!("0xc0ffee"));
         },
-        &["state not sorted; 1 nodes given twice; 1 nodes that the block does not read"],
+        &["state not sorted; 1 node given twice; 1 node that the block does not read"],
     );
 }
 

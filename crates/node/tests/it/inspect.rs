@@ -178,7 +178,7 @@ async fn witnesses_are_compared_by_their_items_and_then_by_their_order() {
     assert_eq!(output.status.code(), Some(1), "{printed:#?}");
     assert_eq!(printed[0], "DIFFERENT: items that only one of them has");
     let text = printed.join("\n");
-    assert!(text.contains("only in A: 1 items") && text.contains("only in B: 2 items"), "{text}");
+    assert!(text.contains("only in A: 1 item, ") && text.contains("only in B: 2 items"), "{text}");
     assert!(text.contains("of no account in the witness"), "{text}");
     assert!(text.contains("no path leads to it"), "{text}");
     let found = json_of(&witness(&["diff", "--json", &canonical, &other]));

@@ -10,6 +10,7 @@ use crate::support::{
 };
 use alloy_consensus::Transaction as _;
 use alloy_primitives::{Bytes, hex};
+use execution::Block;
 use execution::stateless::{NewPayloadRequest, ProtocolFork, StatelessInput};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
+use witness::Witness;
 
 /// Runs `deponent verify`, with these arguments.
 pub(crate) fn verify(args: &[&str]) -> Output {
@@ -72,12 +74,23 @@ async fn blocks_of_an_endpoint_are_verified_in_order() {
         lines(&output).iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let verdicts: Vec<_> = printed.iter().map(|line| line["verdict"].as_str()).collect();
     let [valid, unreadable] = ["VALID", "UNREADABLE"].map(Some);
-    assert_eq!(verdicts, [unreadable, valid, valid, unreadable, unreadable], "{printed:?}");
+    assert_eq!(verdicts, [unreadable, unreadable, valid, valid, unreadable], "{printed:?}");
     assert_eq!(printed[0]["reason"], "the range ends before it begins");
-    assert_eq!((&printed[2]["hash"], &printed[2]["number"]), (&head.into(), &7.into()));
-    assert_eq!(printed[2]["fork"], "Amsterdam");
-    assert_eq!(printed[2]["witness"], printed[2]["canonical"]);
-    let reason = printed[3]["reason"].as_str().expect("text");
+    assert_eq!((&printed[3]["hash"], &printed[3]["number"]), (&head.into(), &7.into()));
+    assert_eq!(printed[3]["fork"], "Amsterdam");
+    assert_eq!(printed[3]["witness"], printed[3]["canonical"]);
+    assert_eq!(printed[4]["input"], "8");
+    assert_eq!(printed[4]["reason"], "the head of the endpoint is block 7");
+    // The part of a range behind the head is one line, however long.
+    for (range, valid, missing) in [("6..900", 2, "8..900"), ("8..900", 0, "8..900")] {
+        let output = on_node(&[range]);
+        let printed = lines(&output);
+        assert_eq!((output.status.code(), printed.len()), (Some(4), valid + 1), "{printed:?}");
+        let expected = format!("UNREADABLE: {missing}: the head of the endpoint is block 7");
+        assert_eq!(printed[valid], expected);
+    }
+    let output = on_node(&["99"]);
+    let reason = &lines(&output)[0];
     assert!(reason.contains("debug_getRawBlock") && reason.contains("eth_getBlockByNumber: "));
 
     node.node.stop().await;
@@ -85,6 +98,139 @@ async fn blocks_of_an_endpoint_are_verified_in_order() {
     let printed = lines(&output);
     assert_eq!((output.status.code(), printed.len()), (Some(4), 1), "{printed:?}");
     assert!(printed[0].contains("no answer from http://"), "{printed:?}");
+}
+
+#[test]
+fn a_mistyped_block_is_refused_before_anything_is_asked_for() {
+    // Nothing listens there.
+    let url = "http://127.0.0.1:1";
+    let short = format!("0x{}", "ab".repeat(31));
+    let blocks = ["0xzz", "lates", "pending", "", "0x", "-1", &short, "1..x", "5.."];
+    for block in blocks {
+        let output = verify(&["--rpc", url, "--", block]);
+        let printed = lines(&output);
+        assert_eq!((output.status.code(), printed.len()), (Some(4), 1), "{block}: {printed:?}");
+        let words = if block.contains("..") { "FIRST..LAST" } else { "latest, safe or finalized" };
+        let [line] = &printed[..] else { unreachable!("one line") };
+        assert!(line.contains(&format!("\"{block}\"")) && line.contains(words), "{line}");
+        assert!(!line.contains("no answer"), "{line}");
+        let inspect = Command::new(env!("CARGO_BIN_EXE_deponent"))
+            .args(["witness", "inspect", "--rpc", url, "--", block])
+            .output();
+        let printed = lines(&inspect.expect("run"));
+        assert!(printed[0].contains("latest, safe or finalized"), "{block}: {printed:?}");
+    }
+}
+
+/// The URL of a server that answers everything with this.
+fn server_of(status: &str, body: &str) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut request = [0; 4096];
+            std::io::Read::read(&mut stream, &mut request).expect("a request");
+            stream.write_all(answer.as_bytes()).expect("an answer");
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn an_endpoint_that_answers_otherwise_is_quoted() {
+    let error = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32005, "message": "pay us"}});
+    for (status, body, words) in [
+        ("200 OK", "<html>", "the answer is malformed: not an object: <html>"),
+        ("200 OK", "", "the answer is malformed: not an object"),
+        ("200 OK", r#"{"id":1,"jsonrpc":"2.0"}"#, "neither result nor error"),
+        ("200 OK", &error.to_string(), "the server answered: pay us (-32005)"),
+        ("503 Service Unavailable", "later", "HTTP status 503: later"),
+        ("200 OK", r#"{"id":1,"result":"0x539"}"#, "debug_chainConfig: invalid type"),
+    ] {
+        let url = server_of(status, body);
+        for args in [&["verify"][..], &["witness", "inspect"]] {
+            let output = Command::new(env!("CARGO_BIN_EXE_deponent"))
+                .args(args)
+                .args(["--rpc", &url, "1"])
+                .output()
+                .expect("run");
+            let printed = lines(&output);
+            assert_eq!((output.status.code(), printed.len()), (Some(4), 1), "{printed:?}");
+            let of_chain = args.len() == 1 || !words.contains("chainConfig");
+            assert!(!of_chain || printed[0].contains(words), "{words}: {printed:?}");
+            let begin = format!("UNREADABLE: {url}: ");
+            assert!(printed[0].starts_with(&begin), "{words}: {printed:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_no_block_with_its_witness_says_what_it_is() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let error = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "busy"}});
+    let null = json!({"jsonrpc": "2.0", "id": 1, "result": null});
+    let none = json!({"jsonrpc": "2.0", "id": 1, "result": {"status": "SYNCING", "witness": null}});
+    let (lists, block) = (json!({"state": [], "codes": [], "headers": []}), Block::default());
+    let rlp = Bytes::from(alloy_rlp::encode(&block));
+    let old = [&[20, 0, 0, 0][..], &[7; 40]].concat();
+    let says_error = "an answer of JSON-RPC that is an error: busy (-32000)";
+    let says_null = "an answer of JSON-RPC whose result is null";
+    let alone = "is a witness without its block: give the block with --block FILE";
+    let block_alone = "is a block without its witness";
+    let witness = Witness::default();
+    let mut cases = vec![
+        (vec![], "is empty"),
+        (b" \n".to_vec(), "is empty"),
+        (lists.to_string().into_bytes(), alone),
+        (witness::rlp::encode(&witness), alone),
+        (hex::encode(witness::rlp::encode(&witness)).into_bytes(), alone),
+        (witness::ssz::encode(&witness).expect("small"), alone),
+        (rlp.to_vec(), block_alone),
+        (json!(rlp).to_string().into_bytes(), block_alone),
+        (hex::encode(&old).into_bytes(), "without a schema id"),
+        (old, "without a schema id"),
+    ];
+    for (answer, words) in [(&error, says_error), (&null, says_null)] {
+        cases.push((answer.to_string().into_bytes(), words));
+        for document in
+            [json!({"block": answer, "witness": lists}), json!({"block": rlp, "witness": answer})]
+        {
+            cases.push((document.to_string().into_bytes(), words));
+        }
+    }
+    for (content, words) in &cases {
+        let path = file(dir.path(), "input", content);
+        let output = verify(&[&path]);
+        let printed = lines(&output);
+        assert_eq!((output.status.code(), printed.len()), (Some(4), 1), "{printed:?}");
+        assert!(
+            printed[0].starts_with("UNREADABLE: ") && printed[0].contains(words),
+            "{printed:?}"
+        );
+    }
+    // The same where they are files of their own.
+    let block = file(dir.path(), "block", &rlp);
+    let lists = file(dir.path(), "witness", lists.to_string());
+    for (answer, words) in [
+        (error.to_string(), says_error),
+        (null.to_string(), says_null),
+        (none.to_string(), "the witness is null"),
+        (String::new(), "empty"),
+    ] {
+        let answer_file = file(dir.path(), "answer", &answer);
+        for (block, witness) in [(&block, &answer_file), (&answer_file, &lists)] {
+            let output = verify(&["--chain", "mainnet", "--block", block, witness]);
+            let printed = lines(&output);
+            assert_eq!((output.status.code(), printed.len()), (Some(4), 1), "{printed:?}");
+            let is_status = block == &answer_file && words.contains("witness");
+            assert!(is_status || printed[0].contains(words), "{words}: {printed:?}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -217,7 +363,7 @@ async fn a_block_and_its_witness_are_files_in_all_forms_that_nodes_answer() {
     let output = verify(&["--chain", &chain, "--block", first, second, second]);
     let printed = lines(&output);
     assert_eq!(output.status.code(), Some(4), "{printed:?}");
-    assert!(printed[1].contains("has 1 blocks, fewer than witnesses"), "{printed:?}");
+    assert!(printed[1].contains("has 1 block, fewer than witnesses"), "{printed:?}");
     // Blocks without a witness are not taken for verified.
     let twice = file(dir.path(), "twice.rlp", [&rlp[..], &rlp[..]].concat());
     let output = verify(&["--chain", &chain, "--block", &twice, second]);

@@ -80,7 +80,7 @@ fn a_data_directory_is_filled_checked_cut_and_filled_again() {
     chain.import("data", "0 blocks imported; the head is block 54");
     chain.run("data", &["db", "stats"], "55 blocks, 55 canonical");
     let whole = last.header.state_root.to_string();
-    chain.run("data", &["db", "verify"], &format!("nodes hash to {whole}"));
+    chain.run("data", &["db", "verify"], &format!("nodes is {whole}"));
 
     chain.run("data", &["db", "index"], "0 blocks indexed; transactions and logs are indexed from");
     chain.run("data", &["db", "index", "--anew"], "55 blocks indexed");
@@ -89,7 +89,7 @@ fn a_data_directory_is_filled_checked_cut_and_filled_again() {
 
     chain.run("data", &["db", "unwind", "--to", "40"], "14 canonical blocks dropped");
     let root = imported[39].block.header.state_root.to_string();
-    chain.run("data", &["db", "verify"], &format!("nodes hash to {root}"));
+    chain.run("data", &["db", "verify"], &format!("nodes is {root}"));
     chain.refused("data", &["db", "unwind", "--to", "41"], "there is no block 41");
     chain.import("data", "14 blocks imported; the head is block 54");
     chain.run("data", &["db", "verify"], &whole);
@@ -359,7 +359,7 @@ fn an_import_that_is_killed_goes_on() {
     }
     chain.import("data", "the head is block 54");
     let root = read(&chain.file).last().expect("blocks").block.header.state_root;
-    chain.run("data", &["db", "verify"], &format!("nodes hash to {root}"));
+    chain.run("data", &["db", "verify"], &format!("nodes is {root}"));
 }
 
 #[test]
@@ -452,7 +452,7 @@ fn era1_archives_are_written_with_their_checksums_and_read_again() {
     let folder = chain.folder.path("history");
     let export = |to: &str| {
         let folder = text(&folder);
-        chain.run("data", &["export", folder, "--format", "era1", "--to", to], "1 files there");
+        chain.run("data", &["export", folder, "--format", "era1", "--to", to], "1 file there");
         let files = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("one").path());
         let mut files: Vec<_> = files.collect();
         files.sort();
