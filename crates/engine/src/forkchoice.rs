@@ -121,7 +121,7 @@ impl Engine {
                 return not_applied(invalid.clone());
             }
             let Some(record) = &record else {
-                tree.is_head_unknown = true;
+                tree.unknown_head = Some(head);
                 drop(tree);
                 self.tell_behind();
                 self.log_unknown_head(head);

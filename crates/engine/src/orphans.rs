@@ -23,6 +23,8 @@ pub struct SyncProgress {
     /// The highest number of a block that was heard of; that of the head where the fork choice
     /// names a head that is not known.
     pub highest: u64,
+    /// The head of the last fork choice, where it was not known then.
+    pub unknown_head: Option<B256>,
 }
 
 impl Engine {
@@ -34,10 +36,12 @@ impl Engine {
     pub fn progress(&self) -> Result<Option<SyncProgress>, Error> {
         let orphan = self.orphans().highest().unwrap_or(0);
         let tree = self.shared.chain.tree();
-        let current = tree.known_link(&tree.heads.head)?.0;
-        let is_in_step = !tree.is_head_unknown && orphan <= current && tree.newest <= current + 1;
+        let (current, unknown_head) = (tree.known_link(&tree.heads.head)?.0, tree.unknown_head);
+        let is_in_step = unknown_head.is_none() && orphan <= current && tree.newest <= current + 1;
         let highest = current.max(orphan).max(tree.newest);
-        Ok((!is_in_step).then_some(SyncProgress { starting: self.opened_at, current, highest }))
+        let starting = self.opened_at;
+        let progress = SyncProgress { starting, current, highest, unknown_head };
+        Ok((!is_in_step).then_some(progress))
     }
 
     /// Keeps a block whose parent is not known. If only blocks are between that are kept too, they

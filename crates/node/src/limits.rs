@@ -146,10 +146,11 @@ pub(crate) const OBSERVER_PAUSE: Duration = Duration::from_secs(1);
 /// The least time between two lines about blocks: a person can read so many.
 pub(crate) const BLOCK_LOG_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long `deponent status` waits for an answer: reading some witnesses from a slow disk.
-pub(crate) const STATUS_TIME: Duration = Duration::from_secs(30);
+/// How long `deponent status` waits for an answer, which takes some look-ups in the index.
+pub(crate) const STATUS_TIME: Duration = Duration::from_secs(5);
 
-/// How long the Engine API may be left uncalled before the log says so: five slots.
+/// How long the Engine API may be left uncalled before the log says so, and `/ready` is not: five
+/// slots.
 pub(crate) const CLIENT_MISSING_TIME: Duration = Duration::from_secs(60);
 
 /// How often the log says so then.

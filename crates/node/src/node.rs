@@ -22,7 +22,7 @@ use crate::limits;
 use crate::memory::NodeMemory;
 use crate::metrics::{Metrics, MetricsObserver, MetricsPort, NodeState};
 use crate::node_record::NodeRecord;
-use crate::observe::{BlockLog, CacheSizes, ClientWatch, NodeCondition, Observer, SlowBlocks};
+use crate::observe::{BlockLog, ClientWatch, NodeCondition, Observer, SlowBlocks};
 use crate::traces::{TraceOptions, Tracer};
 
 /// The configuration of a [`Node`].
@@ -162,7 +162,6 @@ impl Node {
         check_free(&files, min_free_bytes)?;
         let (given, own_jwt) = (jwt_file.as_deref(), data_dir.join("jwt.hex"));
         let given = given.map(JwtSecret::load).transpose()?;
-        let caches = cache_sizes(&options.database, &options.engine_options);
         let chain = open_chain(genesis, data_dir, options.database, options.engine_options).await?;
         let (faults, mut watch) = watch_disk(&chain, &files, min_free_bytes);
         // The secret is created after the chain is opened: without a chain no file is made.
@@ -170,7 +169,7 @@ impl Node {
         let record = Arc::new(NodeRecord::load_or_create(&files.join("nodekey"))?);
         let metrics = Arc::<Metrics>::default();
         let tracer = options.traces.map(|traces| tracer(traces, &mut watch));
-        let condition = Arc::new(NodeCondition::new(files.clone(), caches));
+        let condition = Arc::new(NodeCondition::new(files.clone()));
         let observers = observers(&chain, &metrics, &condition, options.slow_block)?;
         let (feed, feed_thread) = Feed::start(chain.clone(), observers)?;
         let offer = |api: Api| {
@@ -351,14 +350,6 @@ fn watch_disk(engine: &Engine, data_dir: &Path, min_free_bytes: u64) -> (Faults,
         watch.spawn(watch_free(data_dir.to_owned(), min_free_bytes, faults.clone()));
     }
     (faults, watch)
-}
-
-fn cache_sizes(database: &DatabaseOptions, engine: &EngineOptions) -> CacheSizes {
-    CacheSizes {
-        pages: database.cache_bytes,
-        codes: database.code_cache_bytes + engine.code_cache_bytes as u64,
-        witnesses: engine.witness_cache_bytes as u64,
-    }
 }
 
 /// A tracer, whose traces are sent among the other tasks.

@@ -9,6 +9,7 @@ use rpc::{Subscription, SubscriptionMethods};
 use serde_json::json;
 
 use crate::api::{self, Api, SUBSCRIPTIONS};
+use crate::observe::Detail;
 use crate::page;
 use crate::rest;
 
@@ -37,14 +38,14 @@ impl Handler for Api {
         &self.methods
     }
 
-    /// `/health` and `/live` say that the process answers, `/ready` that it validates and is in
-    /// step.
+    /// `/health` and `/live` say that the process answers, `/ready` that it validates, is in step,
+    /// and is called by a consensus client.
     fn probe(&self, path: &str) -> Option<Result<String, String>> {
         match path {
             "/health" => Some(Ok(String::new())),
             "/live" => Some(Ok(json!({"live": true}).to_string())),
             "/ready" => {
-                let reasons = self.why_not_ready();
+                let reasons = self.why_not_ready(Detail::Public);
                 let body = json!({"ready": reasons.is_empty(), "reasons": reasons}).to_string();
                 Some(if reasons.is_empty() { Ok(body) } else { Err(body) })
             }
@@ -86,7 +87,7 @@ impl Handler for Api {
 impl Api {
     /// Why the chain cannot be relied on now; nothing where blocks are validated, a consensus
     /// client leads, and the chain is in step with it.
-    pub(crate) fn why_not_ready(&self) -> Vec<String> {
+    pub(crate) fn why_not_ready(&self, detail: Detail) -> Vec<String> {
         let mut reasons = Vec::new();
         if let Some(condition) = &self.condition {
             if condition.is_stopping() {
@@ -95,17 +96,27 @@ impl Api {
             if !condition.has_chosen() {
                 let reason = "no consensus client has named a head since the start";
                 reasons.push(reason.to_owned());
+            } else {
+                reasons.extend(condition.client_missing(Instant::now()));
             }
         }
         if let Err(error) = self.engine.check() {
-            reasons.push(format!("a write has failed: {}", rpc::shortened(error.to_string())));
+            reasons.push(detail.of("a write has failed", &error));
         }
         match self.engine.progress() {
             Ok(None) => {}
-            Ok(Some(SyncProgress { current, highest, .. })) => reasons.push(format!(
-                "not in step: the head is block {current}, the highest block heard of {highest}"
-            )),
-            Err(error) => reasons.push(rpc::shortened(error.to_string())),
+            Ok(Some(SyncProgress { current, highest, unknown_head, .. })) => {
+                reasons.extend(unknown_head.map(|hash| {
+                    format!("the head that the consensus client chose is not known yet: {hash}")
+                }));
+                if highest > current || unknown_head.is_none() {
+                    reasons.push(format!(
+                        "not in step: the head is block {current}, the highest block heard of \
+                         {highest}"
+                    ));
+                }
+            }
+            Err(error) => reasons.push(detail.of("the chain cannot be read", &error)),
         }
         reasons
     }

@@ -60,8 +60,8 @@ pub(crate) struct BlockTree {
     pub(crate) choices: u64,
     /// The highest number of a block that was validated since the last fork choice.
     pub(crate) newest: u64,
-    /// Whether the last fork choice named a head that is not known.
-    pub(crate) is_head_unknown: bool,
+    /// The head that the last fork choice named, where it was not known.
+    pub(crate) unknown_head: Option<B256>,
     /// Whether `canonical` or `heads` have changed since the database was told.
     is_changed: bool,
     pub(crate) heads: Heads,
@@ -113,7 +113,7 @@ impl BlockTree {
             stored_canonical: newest.iter().map(|(hash, (number, _))| (*number, *hash)).collect(),
             reorgs: 0,
             newest: 0,
-            is_head_unknown: false,
+            unknown_head: None,
             is_changed: false,
             heads,
             invalid: Bounded::new(limits::INVALID_BLOCKS),
@@ -221,7 +221,7 @@ impl BlockTree {
         self.canonical.extend((last_kept + 1..).zip(joined.iter().copied().map(Some)));
         self.reorgs += u64::from(last_kept < last);
         self.heads.head = hash;
-        (self.newest, self.is_head_unknown) = (0, false);
+        (self.newest, self.unknown_head) = (0, None);
         self.is_changed = true;
         Ok(Branching { last_kept, left, joined })
     }

@@ -30,7 +30,7 @@ fn payloads_wait_for_a_missing_block_and_run_when_it_comes() {
     for block in &blocks[2..] {
         assert_eq!(give(&engine, block), missing(&blocks[1]));
         let highest = block.header.number;
-        let progress = SyncProgress { starting: 0, current: 1, highest };
+        let progress = SyncProgress { starting: 0, current: 1, highest, unknown_head: None };
         assert_eq!(engine.progress(), Ok(Some(progress)));
     }
     let last = blocks[5].hash();
@@ -87,7 +87,8 @@ fn valid_blocks_that_no_fork_choice_follows_are_no_step() {
     assert_eq!(choose(&engine, blocks[2].hash()), Verdict::Valid);
     assert_eq!(engine.progress(), Ok(None));
     assert_eq!(choose(&engine, unknown), Verdict::Syncing(Missing::Head { hash: unknown }));
-    let progress = SyncProgress { starting: 0, current: 3, highest: 3 };
+    let unknown_head = Some(unknown);
+    let progress = SyncProgress { starting: 0, current: 3, highest: 3, unknown_head };
     assert_eq!(engine.progress(), Ok(Some(progress)));
     assert_eq!(choose(&engine, blocks[2].hash()), Verdict::Valid);
     assert_eq!(engine.progress(), Ok(None));

@@ -1,15 +1,15 @@
 //! `deponent_status`: how the node is, for its operator.
 
 use alloy_primitives::B256;
-use engine::{Engine, SyncProgress};
+use engine::{CacheUse, Engine, SyncProgress};
 use rpc::{Code, Error, Json, Params};
 use serde_json::{Value, json};
-use state::{Database, Retained, Stats};
+use state::{CacheStats, Retained, Stats};
 
 use super::{Api, refusal};
 use crate::console::VERSION;
 use crate::disk::free_bytes;
-use crate::observe::NodeCondition;
+use crate::observe::{Detail, NodeCondition};
 
 /// Numbers, bytes and seconds are numbers of JSON.
 pub(super) fn status(api: &Api, params: Params<'_>) -> Result<Json, Error> {
@@ -19,18 +19,18 @@ pub(super) fn status(api: &Api, params: Params<'_>) -> Result<Json, Error> {
         condition.ok_or_else(|| Error::new(Code::Internal, "this is the API of no node"))?;
     let (engine, database) = (&*api.engine, api.engine.database());
     let heads = engine.heads();
-    let stored = database.heads();
+    // The database has been told of later ones, which a crash would lose.
+    let stored = engine.persisted_head();
     let number = |hash: &B256| engine.number(hash).map_err(refusal);
     let named = |hash: Option<B256>| -> Result<Value, Error> {
         let Some(hash) = hash else { return Ok(Value::Null) };
         Ok(json!({"number": number(&hash)?, "hash": hash}))
     };
     let head = number(&heads.head)?.unwrap_or_default();
-    let persisted = stored.head.map(|hash| number(&hash)).transpose()?.flatten();
     let stats = database.stats().map_err(failed)?;
-    let reasons = api.why_not_ready();
+    let reasons = api.why_not_ready(Detail::Whole);
     let syncing = engine.progress().map_err(refusal)?.map(|progress| {
-        let SyncProgress { starting, current, highest } = progress;
+        let SyncProgress { starting, current, highest, .. } = progress;
         json!({"startingBlock": starting, "currentBlock": current, "highestBlock": highest})
     });
     let first = number(&heads.genesis)?.unwrap_or_default();
@@ -45,16 +45,16 @@ pub(super) fn status(api: &Api, params: Params<'_>) -> Result<Json, Error> {
         "head": named(Some(heads.head))?,
         "safe": named(heads.safe)?,
         "finalized": named(heads.finalized)?,
-        "persisted": named(stored.head)?,
+        "persisted": named(Some(stored))?,
         "unpersisted": {
-            "blocks": head.saturating_sub(persisted.unwrap_or(first)),
+            "blocks": stats.unpersisted_blocks,
             "bytes": stats.unpersisted_bytes,
         },
         "syncing": syncing.unwrap_or(Value::Bool(false)),
         "oldestState": oldest_state,
         "oldestWitness": oldest_witness(engine, first, head, oldest_state)?,
         "disk": disk(&stats, condition),
-        "caches": condition.caches,
+        "caches": caches(&engine.cache_use()),
         "consensusClient": consensus_client(condition),
     }))
 }
@@ -68,6 +68,18 @@ fn disk(stats: &Stats, condition: &NodeCondition) -> Value {
         "witnesses": stats.witnesses.kept_bytes,
         "index": stats.index_bytes,
         "free": free_bytes(&condition.data_dir).ok(),
+    })
+}
+
+/// Bytes in use and at most, by cache.
+fn caches(used: &CacheUse) -> Value {
+    let CacheUse { pages, codes, stored_codes, witnesses } = used;
+    let bytes = |stats: &CacheStats| json!({"bytes": stats.bytes, "limit": stats.most_bytes});
+    json!({
+        "pages": bytes(pages),
+        "codes": bytes(codes),
+        "storedCodes": bytes(stored_codes),
+        "witnesses": bytes(witnesses),
     })
 }
 
@@ -100,15 +112,14 @@ fn oldest_witness(
 }
 
 /// Whether the witness of a canonical block is kept: as a list of nodes whose state is, or a copy.
+/// The index says so: neither is read.
 fn has_witness(engine: &Engine, number: u64, oldest_state: u64) -> Result<bool, Error> {
     let Some(hash) = engine.canonical_hash(number).map_err(refusal)? else { return Ok(false) };
-    let Some(record) = engine.block(hash).map_err(refusal)? else { return Ok(false) };
-    let is_listed = number > oldest_state && engine.witness_size(&record).is_some();
-    Ok(is_listed || has_copy(engine.database(), &hash)?)
-}
-
-fn has_copy(database: &Database, hash: &B256) -> Result<bool, Error> {
-    Ok(matches!(database.witness(hash).map_err(failed)?, Retained::Present(_)))
+    let entry = engine.database().entry(&hash).map_err(failed)?;
+    Ok(entry.is_some_and(|entry| {
+        let is_kept = |part| part == Retained::Present(());
+        (number > oldest_state && is_kept(entry.touched)) || is_kept(entry.witness)
+    }))
 }
 
 fn failed(error: state::Error) -> Error {

@@ -1,15 +1,17 @@
 //! `deponent status`.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use clap::Args;
-use rpc::{Client, quote};
+use rpc::{Client, ClientError, ConnectOptions, Dial, Dialing, quote};
 use serde_json::{Value, json};
+use tokio::net::UnixStream;
 use tokio::runtime::Builder;
 
-use crate::console::say;
+use crate::console::{counted, say};
 use crate::limits::STATUS_TIME;
 
 /// The arguments of `deponent status`.
@@ -31,20 +33,15 @@ pub(crate) fn status(args: &StatusArgs) -> anyhow::Result<()> {
     let in_datadir = || args.datadir.as_ref().map(|directory| directory.join("deponent.ipc"));
     let path = args.ipc_path.clone().or_else(in_datadir).context("name --datadir or --ipcpath")?;
     let path = std::path::absolute(&path).context("no current directory")?;
-    let status = Builder::new_current_thread().enable_all().build()?.block_on(async {
+    let called = Builder::new_current_thread().enable_all().build()?.block_on(async {
         let address = format!("unix:{}", path.display());
-        let mut client = Client::connect(&address, None).await?;
+        let dial = Some(Arc::new(SocketDial(path.clone())) as _);
+        let options = ConnectOptions { dial, ..ConnectOptions::default() };
+        let mut client = Client::connect_with(&address, options).await?;
         client.set_timeout(STATUS_TIME);
         client.call::<Value>("deponent_status", json!([])).await
     });
-    let status = match status {
-        Ok(status) => status,
-        Err(fault) => bail!(
-            "no node answers at {}: {fault}. Is one running, with this data directory, without \
-             --ipcdisable, and as this user?",
-            path.display()
-        ),
-    };
+    let status = called.map_err(|fault| unanswered(&path, &fault))?;
     if args.json {
         say!("{}", serde_json::to_string_pretty(&status)?);
     } else {
@@ -53,13 +50,39 @@ pub(crate) fn status(args: &StatusArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A Unix socket, whose path need not be UTF-8 as an address is.
+#[derive(Debug)]
+struct SocketDial(PathBuf);
+
+impl Dial for SocketDial {
+    fn dial(&self) -> Dialing<'_> {
+        Box::pin(UnixStream::connect(&self.0))
+    }
+}
+
+/// Why there is no status, and what to do.
+fn unanswered(path: &Path, fault: &ClientError) -> anyhow::Error {
+    let path = path.display();
+    match fault {
+        ClientError::Rpc(error) => anyhow!("the node at {path} refuses: {error}"),
+        ClientError::Timeout { limit, .. } => anyhow!(
+            "the node at {path} has not answered within {} seconds: it is stopped or overloaded. \
+             Its log says more; try again, or restart it",
+            limit.as_secs()
+        ),
+        fault => anyhow!(
+            "no node answers at {path}: {fault}. Is the node running, without --ipcdisable, and as \
+             this user? --datadir names its data directory, --ipcpath a socket elsewhere"
+        ),
+    }
+}
+
 /// The answer, a line a fact.
 fn table(status: &Value) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         writeln!(text, "{name:<18}{value}").expect("a string takes all");
     };
-    let bytes = |value: &Value| shown(value.as_u64().unwrap_or(0));
     line("version", format!("{}, up {}", word(&status["version"]), time(&status["uptime"])));
     line("data directory", word(&status["dataDir"]));
     line("chain", word(&status["chainId"]));
@@ -67,9 +90,7 @@ fn table(status: &Value) -> String {
     for name in ["head", "safe", "finalized", "persisted"] {
         line(name, block(&status[name]));
     }
-    let waiting = &status["unpersisted"];
-    let blocks = word(&waiting["blocks"]);
-    line("not persisted", format!("{blocks} blocks, {}", bytes(&waiting["bytes"])));
+    line("not persisted", unpersisted(&status["unpersisted"]));
     line("syncing", syncing(&status["syncing"]));
     line("oldest state", word(&status["oldestState"]));
     line("oldest witness", word(&status["oldestWitness"]));
@@ -92,6 +113,16 @@ fn block(block: &Value) -> String {
     }
 }
 
+fn unpersisted(waiting: &Value) -> String {
+    let [blocks, bytes] = ["blocks", "bytes"].map(|name| waiting[name].as_u64().unwrap_or(0));
+    match (blocks, bytes) {
+        (0, 0) => "nothing".into(),
+        // Heads, witnesses, nodes and what is to be deleted wait, too.
+        (0, bytes) => format!("no block, {} of other data", shown(bytes)),
+        (blocks, bytes) => format!("{}, {}", counted(blocks, "block"), shown(bytes)),
+    }
+}
+
 fn syncing(syncing: &Value) -> String {
     match syncing {
         Value::Object(progress) => {
@@ -102,12 +133,15 @@ fn syncing(syncing: &Value) -> String {
     }
 }
 
-/// Members of bytes.
+/// Members of bytes, or of bytes with their limit.
 fn listed(members: &Value) -> String {
     let members = members.as_object().into_iter().flatten();
-    let listed = members.map(|(name, value)| match value.as_u64() {
-        Some(bytes) => format!("{name} {}", shown(bytes)),
-        None => format!("{name} unknown"),
+    let listed = members.map(|(name, value)| {
+        let bytes = |value: &Value| value.as_u64().map_or_else(|| "unknown".into(), shown);
+        match value.get("limit") {
+            Some(limit) => format!("{name} {} of {}", bytes(&value["bytes"]), bytes(limit)),
+            None => format!("{name} {}", bytes(value)),
+        }
     });
     listed.collect::<Vec<_>>().join(", ")
 }
@@ -166,7 +200,8 @@ mod tests {
             "unpersisted": {"blocks": 2, "bytes": 12_345_678},
             "syncing": {"startingBlock": 1, "currentBlock": 5, "highestBlock": 9},
             "oldestState": 3, "oldestWitness": null,
-            "disk": {"nodes": 1_500_000_000, "free": null}, "caches": {"pages": 1024},
+            "disk": {"nodes": 1_500_000_000, "free": null},
+            "caches": {"pages": {"bytes": 1024, "limit": 1_000_000}},
             "consensusClient": {
                 "name": "Lighthouse v8", "method": "engine_newPayloadV4", "secondsAgo": 3,
             },
@@ -185,11 +220,23 @@ mod tests {
              oldest state      3\n\
              oldest witness    none\n\
              disk              free unknown, nodes 1.5 GB\n\
-             caches            pages 1.0 kB\n\
+             caches            pages 1.0 kB of 1.0 MB\n\
              consensus client  Lighthouse v8: engine_newPayloadV4, 3s ago\n"
         );
         assert_eq!(table(&status), expected);
         (status["reasons"], status["consensusClient"]) = (json!([]), Value::Null);
+        for (waiting, shown) in [
+            (json!({"blocks": 0, "bytes": 0}), "not persisted     nothing\n"),
+            (
+                json!({"blocks": 0, "bytes": 600}),
+                "not persisted     no block, 600 B of other data\n",
+            ),
+            (json!({"blocks": 1, "bytes": 600}), "not persisted     1 block, 600 B\n"),
+        ] {
+            status["unpersisted"] = waiting;
+            let text = table(&status);
+            assert!(text.contains(shown), "{text}");
+        }
         let text = table(&status);
         assert!(text.contains("ready             yes\n"), "{text}");
         assert!(text.contains("none has called since the start\n"), "{text}");

@@ -283,7 +283,7 @@ impl Drop for FeedThread {
 
 /// The members of `eth_syncing`.
 pub(crate) fn sync_status(progress: SyncProgress) -> serde_json::Value {
-    let SyncProgress { starting, current, highest } = progress;
+    let SyncProgress { starting, current, highest, .. } = progress;
     let quantity = alloy_primitives::U64::from;
     serde_json::json!({
         "startingBlock": quantity(starting),

@@ -1,12 +1,12 @@
 //! How a running node is: since when it runs, whether it stops, and who calls its Engine API.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use engine::{ChainEvent, WitnessSize};
-use serde::Serialize;
 
 use super::Observer;
 use crate::limits::{CLIENT_MISSING_PAUSE, CLIENT_MISSING_TIME};
@@ -14,25 +14,13 @@ use crate::limits::{CLIENT_MISSING_PAUSE, CLIENT_MISSING_TIME};
 /// A running node, as its ports and its observers know it.
 #[derive(Debug)]
 pub(crate) struct NodeCondition {
-    /// The data directory.
+    /// The data directory, as an absolute path.
     pub(crate) data_dir: PathBuf,
     pub(crate) started: Instant,
-    pub(crate) caches: CacheSizes,
     /// Whether a fork choice was applied since the start.
     has_chosen: AtomicBool,
     is_stopping: AtomicBool,
     client: Mutex<ConsensusClient>,
-}
-
-/// The most bytes of each cache.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(crate) struct CacheSizes {
-    /// Pages of the state.
-    pub(crate) pages: u64,
-    /// Stored codes, and codes that are ready to run.
-    pub(crate) codes: u64,
-    /// The nodes of the newest witnesses.
-    pub(crate) witnesses: u64,
 }
 
 /// The consensus client, as its calls show it.
@@ -64,10 +52,9 @@ enum ClientNews {
 
 impl NodeCondition {
     /// Of a node that starts now.
-    pub(crate) fn new(data_dir: PathBuf, caches: CacheSizes) -> Self {
+    pub(crate) fn new(data_dir: PathBuf) -> Self {
         Self {
-            data_dir,
-            caches,
+            data_dir: std::path::absolute(&data_dir).unwrap_or(data_dir),
             started: Instant::now(),
             has_chosen: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
@@ -130,6 +117,14 @@ impl NodeCondition {
         self.has_chosen.load(Ordering::Relaxed)
     }
 
+    /// That no consensus client calls, once that is as long as it takes the log to say so.
+    pub(crate) fn client_missing(&self, now: Instant) -> Option<String> {
+        let silence = self.client().silence(self.started, now);
+        let seconds = silence.as_secs();
+        (silence >= CLIENT_MISSING_TIME)
+            .then(|| format!("no consensus client has called for {seconds} seconds"))
+    }
+
     /// The node stops.
     pub(crate) fn stop(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
@@ -158,9 +153,14 @@ impl ConsensusClient {
         }
     }
 
+    /// The time since the last call, or since the start.
+    fn silence(&self, started: Instant, now: Instant) -> Duration {
+        now.duration_since(self.last.as_ref().map_or(started, |last| last.at))
+    }
+
     /// That no client calls: once after a minute, then seldom.
     fn missing(&mut self, started: Instant, now: Instant) -> Option<ClientNews> {
-        let since = now.duration_since(self.last.as_ref().map_or(started, |last| last.at));
+        let since = self.silence(started, now);
         let is_due =
             self.warned.is_none_or(|warned| now.duration_since(warned) >= CLIENT_MISSING_PAUSE);
         if since < CLIENT_MISSING_TIME || !is_due {
@@ -168,6 +168,25 @@ impl ConsensusClient {
         }
         self.warned = Some(now);
         Some(ClientNews::Missing { since, has_called: self.last.is_some() })
+    }
+}
+
+/// How much a reason says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Detail {
+    /// Nothing about the machine, such as its paths: anyone may read it.
+    Public,
+    /// All that is known.
+    Whole,
+}
+
+impl Detail {
+    /// An event, and its cause as far as that is told.
+    pub(crate) fn of(self, what: &str, cause: &dyn fmt::Display) -> String {
+        match self {
+            Self::Public => what.to_owned(),
+            Self::Whole => format!("{what}: {}", rpc::shortened(cause)),
+        }
     }
 }
 
@@ -225,8 +244,33 @@ mod tests {
     }
 
     #[test]
+    fn a_node_is_ready_as_long_as_the_log_has_not_missed_the_client() {
+        let condition = NodeCondition::new(PathBuf::new());
+        condition.called("engine_a");
+        let last = condition.last_call().1.expect("it has called").at;
+        let missing = |seconds| condition.client_missing(last + Duration::from_secs(seconds));
+        assert_eq!(missing(59), None);
+        assert_eq!(missing(60).as_deref(), Some("no consensus client has called for 60 seconds"));
+        condition.called("engine_b");
+        assert_eq!(condition.client_missing(Instant::now()), None);
+    }
+
+    #[test]
+    fn a_public_reason_has_no_path() {
+        let cause = state::Error::Io {
+            file: "/data/chain/nodes.0".into(),
+            action: "write",
+            offset: 7,
+            cause: std::io::Error::from(std::io::ErrorKind::StorageFull).into(),
+        };
+        assert_eq!(Detail::Public.of("a write has failed", &cause), "a write has failed");
+        let whole = Detail::Whole.of("a write has failed", &cause);
+        assert!(whole.starts_with("a write has failed: /data/chain/nodes.0: could"), "{whole}");
+    }
+
+    #[test]
     fn the_version_that_a_client_tells_is_better_than_its_user_agent() {
-        let condition = NodeCondition::new(PathBuf::new(), CacheSizes::default());
+        let condition = NodeCondition::new(PathBuf::new());
         condition.user_agent("agent/1");
         assert_eq!(condition.last_call().0.as_deref(), Some("agent/1"));
         condition.told_version("Lighthouse v5".into());

@@ -7,7 +7,7 @@ mod slow_blocks;
 use engine::{ChainEvent, WitnessSize};
 
 pub(crate) use block_log::BlockLog;
-pub(crate) use condition::{CacheSizes, ClientWatch, NodeCondition};
+pub(crate) use condition::{ClientWatch, Detail, NodeCondition};
 pub(crate) use slow_blocks::SlowBlocks;
 
 /// A consumer of events. It is called on the thread of the feed, in the order of the events, after

@@ -424,6 +424,21 @@ async fn a_gap_is_told_by_eth_syncing_and_ready_until_it_is_filled() {
     assert_eq!(node.head().await, head);
     let syncing = node.engine.call::<Value>("eth_syncing", json!([])).await.expect("an answer");
     assert_eq!((syncing, probe(&node, "/ready").await.0), (json!(false), 200));
+    // A query says nothing.
+    for path in ["/", "/health", "/live", "/ready"] {
+        assert_eq!(probe(&node, &format!("{path}?x=1")).await.0, 200, "{path}");
+    }
+    // A head that no payload has brought yet.
+    let [unknown, zero] = ["77", "00"].map(|digits| format!("0x{}", digits.repeat(32)));
+    let state = json!({"headBlockHash": unknown, "safeBlockHash": zero,
+        "finalizedBlockHash": zero});
+    let answer: Value =
+        node.engine.call("engine_forkchoiceUpdatedV3", json!([state, null])).await.expect("judged");
+    assert_eq!(answer["payloadStatus"]["status"], "SYNCING", "{answer}");
+    let (status, answer) = probe(&node, "/ready").await;
+    let reason = "the head that the consensus client chose is not known yet";
+    assert_eq!(status, 503, "{answer}");
+    assert!(answer.ends_with(&format!(r#""reasons":["{reason}: {unknown}"]}}"#)), "{answer}");
     node.child.kill().expect("it runs");
     let (_, log) = node.ended().await;
     let missing = format!("missing=2 missing_hash={}", params[0][0]["blockHash"].as_str().unwrap());

@@ -1,5 +1,7 @@
 //! `deponent status` and the probes of monitors.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -61,16 +63,39 @@ async fn status_says_how_a_node_is_or_that_there_is_none() {
     for part in ["nodes", "blocks", "codes", "witnesses", "index"] {
         assert!(told["disk"][part].is_u64(), "{part}: {told}");
     }
-    assert_eq!(told["caches"]["pages"], 1 << 30);
+    assert_eq!(told["caches"]["pages"]["limit"], 1 << 30);
+    assert!(told["caches"]["pages"]["bytes"].as_u64() < Some(1 << 30), "{told}");
+    let data = std::path::absolute(dir.path().join("data")).expect("a path");
+    assert_eq!(told["dataDir"].as_str(), data.to_str());
     assert_eq!(told["consensusClient"]["method"], "engine_forkchoiceUpdatedV3");
     // A relative path is one as good.
     let mut relative = Command::new(env!("CARGO_BIN_EXE_deponent"));
     relative.args(["status", "--datadir", "data"]).current_dir(dir.path());
     assert!(text(relative.output().expect("run")).contains("ready             yes"));
+    // So is one that is not UTF-8.
+    let odd = dir.path().join(OsStr::from_bytes(b"odd\xff"));
+    std::os::unix::fs::symlink(dir.path().join("data"), &odd).expect("a link");
+    let mut at_odd = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    at_odd.args(["status", "--datadir"]).arg(&odd);
+    assert!(text(at_odd.output().expect("run")).contains("ready             yes"));
     // The socket of a node that was killed is still there.
     node.kill();
     let refused = status(dir.path(), &[]);
     let said = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(1), "{said}");
     assert!(said.contains("no node answers at") && said.contains("deponent.ipc"), "{said}");
+    assert!(said.contains("Is the node running") && said.contains("--ipcpath"), "{said}");
+}
+
+/// A socket that takes connections, and behind which nothing answers.
+#[test]
+fn a_node_that_does_not_answer_is_not_waited_for_long() {
+    let dir = directory();
+    let socket = dir.path().join("deaf.ipc");
+    let _deaf = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    let output = command.args(["status", "--ipcpath"]).arg(&socket).output().expect("run");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("has not answered within 5 seconds"), "{said}");
 }

@@ -98,13 +98,12 @@ fn check_call(head: &Parts) -> Result<(), Refusal> {
     check_content(&head.headers)
 }
 
-/// Whether a request asks only whether there is a server, as load balancers do. geth answers that
-/// too.
+/// Whether a request asks only whether there is a server, as load balancers do, some of them with a
+/// query, which says nothing. geth answers that too.
 pub(super) fn is_probe(head: &Parts, body: &Incoming) -> bool {
-    let has_no_query = head.uri.query().is_none();
     let wants_no_other = !head.headers.contains_key(header::UPGRADE);
     let asks = matches!(head.method, Method::GET | Method::HEAD);
-    asks && has_no_query && wants_no_other && body.is_end_stream()
+    asks && wants_no_other && body.is_end_stream()
 }
 
 /// Whether a request comes from a browser that is to show a page: a list of types with `text/html`.

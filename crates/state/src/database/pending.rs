@@ -105,6 +105,10 @@ impl PendingChanges {
         bytes
     }
 
+    pub(super) fn block_count(&self) -> u64 {
+        self.blocks.len() as u64
+    }
+
     fn add_codes(&mut self, number: u64, codes: &[NewCode]) {
         for code in codes {
             self.codes.entry(code.hash()).or_insert_with(|| (number, code.code().clone()));

@@ -95,6 +95,7 @@ impl Database {
             canonical_count,
             code_count,
             index_bytes,
+            unpersisted_blocks: self.waiting().block_count(),
             unpersisted_bytes: self.unpersisted_bytes(),
         })
     }

@@ -182,7 +182,9 @@ pub struct Stats {
     pub code_count: u64,
     /// Bytes of the index's file.
     pub index_bytes: u64,
-    /// Bytes that wait to be persisted.
+    /// Blocks that wait to be persisted, of all branches.
+    pub unpersisted_blocks: u64,
+    /// Bytes that wait to be persisted: of these blocks, and of all else.
     pub unpersisted_bytes: u64,
 }
 
