@@ -27,6 +27,7 @@ func (s *deponentSpec) DefaultCommand() []string {
 		"--authrpc.jwtsecret=/tmp/jwtsecret",
 		"--metrics",
 		"--metrics.addr=0.0.0.0",
+		"--metrics.vhosts=*",
 		"--metrics.port=8008",
 		// debug_setHead on the public port.
 		"--testing",

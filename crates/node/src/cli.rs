@@ -10,6 +10,7 @@ use clap_complete::Shell;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::commands::flags_by_variable;
 use crate::commands::{self, DbArgs, ExportArgs, ImportArgs, InitArgs, NodeArgs, StatusArgs};
 use crate::console::{VERSION, printed};
 use crate::demo::DemoArgs;
@@ -149,7 +150,8 @@ fn reload_log_level() -> Result<String, String> {
 /// Prints the configuration in effect.
 fn print_config(args: &NodeArgs, matches: &ArgMatches) -> anyhow::Result<()> {
     let (_, matches) = matches.subcommand().expect("it is that of this command");
-    written(flags::effective(&Cli::command(), matches, &args.computed()).as_bytes())
+    let (computed, variables) = (args.computed(), flags_by_variable());
+    written(flags::effective(&Cli::command(), matches, &computed, &variables).as_bytes())
 }
 
 /// Prints the man page of the program, or of one of its commands.

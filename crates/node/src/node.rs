@@ -66,6 +66,8 @@ pub struct NodeOptions {
     pub memory: NodeMemory,
     /// The address of the port of metrics, if there is to be one. Port 0 takes any free one.
     pub metrics: Option<SocketAddr>,
+    /// The names under which the port of metrics may be called.
+    pub metrics_origins: AllowedOrigins,
     /// Where traces of the Engine API go, if anywhere.
     pub traces: Option<TraceOptions>,
     /// Threads, caches and retention of the engine.
@@ -106,6 +108,7 @@ impl NodeOptions {
             min_free_bytes: 0,
             memory: NodeMemory::default(),
             metrics: None,
+            metrics_origins: AllowedOrigins::default(),
             traces: None,
             engine_options: EngineOptions::default(),
             database: DatabaseOptions::default(),
@@ -203,7 +206,8 @@ impl Node {
         if let Some(address) = options.metrics {
             let ports = [("public", Some(held)), ("engine", authenticated.memory.clone())];
             let state = NodeState { engine: chain.clone(), data_dir: files, ports };
-            node.listen_for_scrapes(address, MetricsPort::new(metrics.clone(), state)).await?;
+            let port = MetricsPort::new(metrics.clone(), state);
+            node.listen_for_scrapes(address, options.metrics_origins, port).await?;
         }
         let api = offer(Api::engine_port(chain.clone(), testing));
         node.engine_addr = node.listen(engine, authenticated, api).await?;
@@ -267,11 +271,11 @@ impl Node {
     async fn listen_for_scrapes(
         &mut self,
         address: SocketAddr,
+        origins: AllowedOrigins,
         port: MetricsPort,
     ) -> anyhow::Result<()> {
         let options = ServerOptions::new(None, MetricsPort::limits());
-        // Prometheus calls it by the name of its host, whatever that is.
-        let options = ServerOptions { origins: any_name(), ..options };
+        let options = ServerOptions { origins, ..options };
         self.metrics_addr = Some(self.listen(address, options, port).await?);
         Ok(())
     }

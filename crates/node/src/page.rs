@@ -1,7 +1,8 @@
 //! The page at `GET /`: heads, times, blocks, and what is in their witnesses.
 //!
 //! It is one document without anything from elsewhere, and asks its own port for
-//! `deponent_overview` and `deponent_inspectWitness`. Texts of answers are never put in as markup.
+//! `deponent_overview` and `deponent_inspectWitness`, without which there is none. Texts of answers
+//! are never put in as markup.
 
 use std::sync::OnceLock;
 
@@ -26,8 +27,18 @@ const PAGE: &str = concat!(
     "</script></html>"
 );
 
-/// The page, as a browser gets it.
-pub(crate) fn response() -> Response {
+/// The methods that the page calls.
+const METHODS: [&str; 2] = ["deponent_overview", "deponent_inspectWitness"];
+
+/// The page, as a browser gets it, or an answer that says why it would not work: the port `offers`
+/// some methods alone.
+pub(crate) fn response(offers: impl Fn(&str) -> bool) -> Response {
+    if !METHODS.iter().all(|method| offers(method)) {
+        let text = "The page at / needs the methods of the namespace deponent, which this port \
+                    does not offer: add it to --http.api (--ws.api), or turn the page off with \
+                    --http.page=false.\n";
+        return Response::text(StatusCode::NOT_FOUND, text);
+    }
     let mut body = Pieces::default();
     body.push(PAGE.as_bytes());
     let headers = [

@@ -54,7 +54,7 @@ impl Handler for Api {
     }
 
     fn page(&self) -> Option<Response> {
-        self.has_page.then(page::response)
+        self.has_page.then(|| page::response(|method| self.entry(method).is_some()))
     }
 
     fn user_agent(&self, user_agent: &str) {

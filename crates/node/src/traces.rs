@@ -6,6 +6,7 @@
 //! of JSON in the OTLP specification: ids in hex, 64-bit numbers as texts. There is no TLS: a
 //! collector on this host, or a proxy, has that.
 
+use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -31,14 +32,26 @@ impl TraceOptions {
     /// A collector, and the name of this service.
     ///
     /// # Errors
-    /// If the endpoint is not an HTTP URL.
+    /// If the endpoint is not an HTTP URL with a host and a port that there is.
     pub fn new(endpoint: &str, service: String) -> Result<Self, String> {
         let address = endpoint.trim_end_matches('/');
-        if !address.starts_with("http://") {
+        let quoted = rpc::quote(endpoint);
+        let Some(rest) = address.strip_prefix("http://") else {
             return Err(format!(
-                "the endpoint of traces is {}: it has to be http://HOST:PORT; TLS needs a \
-                 collector on this host, or a proxy",
-                rpc::quote(endpoint)
+                "the endpoint of traces is {quoted}: expected http://HOST:PORT; TLS needs a \
+                 collector on this host, or a proxy"
+            ));
+        };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let (host, port) = match authority.rsplit_once(':') {
+            // The last part of an IPv6 address is no port.
+            Some((host, port)) if !port.ends_with(']') => (host, port),
+            _ => (authority, "80"),
+        };
+        if host.is_empty() || port.parse::<NonZeroU16>().is_err() {
+            return Err(format!(
+                "the endpoint of traces is {quoted}: expected http://HOST:PORT, with a port \
+                 from 1 to 65535"
             ));
         }
         Ok(Self { endpoint: address.to_owned(), service })
@@ -196,4 +209,22 @@ fn attributes(pairs: &[(&'static str, Value)]) -> Value {
         json!({"key": key, "value": value})
     };
     pairs.iter().map(attribute).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_has_a_host_and_a_port_that_there_is() {
+        let read = |endpoint| TraceOptions::new(endpoint, "node".into());
+        for endpoint in ["http://a", "http://a:1/", "http://[::1]:65535/x", "http://[::1]"] {
+            read(endpoint).expect(endpoint);
+        }
+        for endpoint in ["http://a:65536", "http://a:0", "http://a:x/", "http://a:", "http://:1"] {
+            let fault = read(endpoint).expect_err(endpoint);
+            assert!(fault.contains("from 1 to 65535") && fault.contains(endpoint), "{fault}");
+        }
+        read("https://a").expect_err("no TLS");
+    }
 }

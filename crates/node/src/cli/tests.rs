@@ -23,7 +23,7 @@ fn config(arguments: &[&str]) -> Result<String, String> {
     let Cli { command, .. } = Cli::from_arg_matches(&matches).map_err(|fault| fault.to_string())?;
     let Command::Config(args) = command else { panic!("another command") };
     let (_, matches) = matches.subcommand().expect("config");
-    Ok(flags::effective(&Cli::command(), matches, &args.computed()))
+    Ok(flags::effective(&Cli::command(), matches, &args.computed(), &[]))
 }
 
 /// A value that a flag takes, and which is not its default.

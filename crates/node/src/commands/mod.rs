@@ -24,7 +24,7 @@ pub(crate) use export::{ExportArgs, export};
 pub(crate) use import::{ImportArgs, import};
 pub(crate) use init::{InitArgs, init};
 pub(crate) use node::run_node;
-pub(crate) use node_args::NodeArgs;
+pub(crate) use node_args::{NodeArgs, flags_by_variable};
 pub(crate) use status::{StatusArgs, status};
 
 /// Opens the chain in a data directory, or begins it with the genesis in the file `chain`.

@@ -95,6 +95,10 @@ fn node_options(args: NodeArgs) -> anyhow::Result<NodeOptions> {
         min_free_bytes: args.min_free_bytes,
         memory,
         metrics: args.metrics.address(),
+        metrics_origins: AllowedOrigins {
+            hosts: args.metrics.metrics_vhosts.clone(),
+            ..AllowedOrigins::default()
+        },
         traces: args.metrics.traces().map_err(anyhow::Error::msg)?,
         database: DatabaseOptions {
             journal: if args.journal_sync { JournalMode::Sync } else { JournalMode::Write },

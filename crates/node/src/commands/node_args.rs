@@ -76,9 +76,19 @@ pub(super) struct MetricsArgs {
     #[arg(long = "metrics.port", value_name = "PORT", value_parser = parse_port,
           default_value_t = 6060)]
     metrics_port: u16,
+    /// Host names under which the port of metrics may be called, between commas, besides IP
+    /// addresses; * for any name.
+    #[arg(
+        long = "metrics.vhosts",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "localhost"
+    )]
+    pub(super) metrics_vhosts: Vec<String>,
     /// Send traces of the Engine API to a collector of OpenTelemetry, over HTTP in JSON, as
     /// http://127.0.0.1:4318 [default: the variable OTEL_EXPORTER_OTLP_ENDPOINT, else none].
-    #[arg(long = "otlp.endpoint", alias = "tracing-otlp", value_name = "URL")]
+    #[arg(long = "otlp.endpoint", alias = "tracing-otlp", value_name = "URL",
+          value_parser = parse_endpoint)]
     otlp_endpoint: Option<String>,
     /// The name of this node in traces [default: the variable OTEL_SERVICE_NAME, else deponent].
     #[arg(long = "otlp.service-name", value_name = "NAME")]
@@ -97,19 +107,32 @@ impl MetricsArgs {
     /// # Errors
     /// If the endpoint of the flag is not an HTTP URL.
     pub(super) fn traces(&self) -> Result<Option<TraceOptions>, String> {
-        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let service = self.otlp_service_name.clone().or_else(|| variable("OTEL_SERVICE_NAME"));
+        let service = self.otlp_service_name.clone().or_else(|| variable(SERVICE_VARIABLE));
         let service = service.unwrap_or_else(|| "deponent".into());
         if let Some(endpoint) = &self.otlp_endpoint {
             return TraceOptions::new(endpoint, service).map(Some);
         }
-        let Some(endpoint) = variable("OTEL_EXPORTER_OTLP_ENDPOINT") else { return Ok(None) };
+        let Some(endpoint) = variable(ENDPOINT_VARIABLE) else { return Ok(None) };
         Ok(TraceOptions::new(&endpoint, service)
             .inspect_err(|reason| {
-                tracing::warn!(reason, "no traces are sent: OTEL_EXPORTER_OTLP_ENDPOINT");
+                tracing::warn!(reason, "no traces are sent: {ENDPOINT_VARIABLE}");
             })
             .ok())
     }
+}
+
+/// The variables of the environment that stand in for flags, as OpenTelemetry names them.
+const ENDPOINT_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+const SERVICE_VARIABLE: &str = "OTEL_SERVICE_NAME";
+
+/// The URL of a collector.
+fn parse_endpoint(text: &str) -> Result<String, String> {
+    TraceOptions::new(text, String::new()).map(|_| text.to_owned())
+}
+
+/// A variable of the environment that is set and not empty.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// The public port, and WebSockets.
@@ -454,6 +477,13 @@ impl NodeArgs {
         }
         computed
     }
+}
+
+/// The flags whose place a variable of the environment takes where they are not given, with its
+/// name and its value.
+pub(crate) fn flags_by_variable() -> Vec<(&'static str, &'static str, String)> {
+    let all = [("otlp.endpoint", ENDPOINT_VARIABLE), ("otlp.service-name", SERVICE_VARIABLE)];
+    all.into_iter().filter_map(|(flag, name)| Some((flag, name, variable(name)?))).collect()
 }
 
 impl PublicArgs {

@@ -7,11 +7,14 @@ use clap::{Arg, ArgMatches, Command};
 use super::flags_of;
 
 /// The flags of `deponent node` with the values that they have, in TOML that `--config` reads.
-/// `computed` has those that depend on others, by name. A flag without a value is a comment.
+/// `computed` has those that depend on others, by name, and `variables` those whose place a
+/// variable of the environment takes: flag, variable and value. A flag without a value is a
+/// comment.
 pub(crate) fn effective(
     command: &Command,
     matches: &ArgMatches,
     computed: &HashMap<&str, String>,
+    variables: &[(&str, &str, String)],
 ) -> String {
     let mut out = String::new();
     let mut heading = None;
@@ -23,7 +26,14 @@ pub(crate) fn effective(
         let name = flag.get_long().expect("flags have names");
         out += &match value(&flag, matches, computed.get(name)) {
             Some(value) => format!("{} = {value}\n", quoted(name)),
-            None => format!("# {} is not set\n", quoted(name)),
+            None => match variables.iter().find(|(flag, ..)| *flag == name) {
+                Some((_, variable, value)) => format!(
+                    "# {} is not set, and {variable} in the environment is {}\n",
+                    quoted(name),
+                    quoted(value)
+                ),
+                None => format!("# {} is not set\n", quoted(name)),
+            },
         };
     }
     out.trim_start().to_owned()

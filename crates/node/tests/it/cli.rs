@@ -364,3 +364,20 @@ fn an_output_that_cannot_be_written_is_an_error() {
         assert!(said.contains("cannot write to the standard output"), "{to}: {said}");
     }
 }
+
+#[test]
+fn the_configuration_shows_the_variables_that_stand_in_for_flags() {
+    let config = |flags: &[&str]| {
+        let mut command = deponent();
+        command.args(["config", "--datadir", "x"]).args(flags);
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+        command.env("OTEL_SERVICE_NAME", "").output().expect("run")
+    };
+    let variable = "# \"otlp.endpoint\" is not set, and OTEL_EXPORTER_OTLP_ENDPOINT in the \
+                    environment is \"http://127.0.0.1:4318\"\n";
+    check(config(&[]), true, &[variable, "# \"otlp.service-name\" is not set\n"]);
+    check(config(&["--otlp.endpoint", "http://a"]), true, &["\"otlp.endpoint\" = \"http://a\"\n"]);
+    let late = config(&["--otlp.endpoint", "http://a:65536"]);
+    assert_eq!(late.status.code(), Some(2), "{late:?}");
+    assert!(String::from_utf8_lossy(&late.stderr).contains("from 1 to 65535"), "{late:?}");
+}

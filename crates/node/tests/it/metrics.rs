@@ -28,10 +28,22 @@ pub(crate) async fn request(
     headers: &str,
     body: &[u8],
 ) -> (String, Vec<u8>) {
+    request_as("localhost", address, method, path, headers, body).await
+}
+
+/// As [`request`], calling the port by this name.
+async fn request_as(
+    name: &str,
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &[u8],
+) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let length = body.len();
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: scraper\r\nConnection: close\r\n{headers}\
+        "{method} {path} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n{headers}\
          Content-Length: {length}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.expect("sent");
@@ -229,6 +241,34 @@ async fn scrapes_are_answered_at_two_paths_and_nothing_else_is() {
         let said = String::from_utf8(body).expect("text");
         assert!(said.contains("metrics"), "{said}");
     }
+    let (head, _) = get("GET", "/metrics?collect=all").await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     let plain = TestNode::start(genesis_of_osaka()).await;
     assert_eq!(plain.node.metrics_addr, None);
+}
+
+/// A web page could let its own name lead to the port.
+#[tokio::test]
+async fn the_port_of_metrics_has_names_as_the_public_port_has() {
+    let usual = node_with_metrics(genesis_of_osaka()).await;
+    let named = TestNode::start_with(genesis_of_osaka(), |options: &mut NodeOptions| {
+        options.metrics = Some(([127, 0, 0, 1], 0).into());
+        options.metrics_origins.hosts = vec!["node".into()];
+    })
+    .await;
+    for (node, name, status) in [
+        (&usual, "localhost:6060", 200),
+        (&usual, "127.0.0.1", 200),
+        (&usual, "[::1]:6060", 200),
+        (&usual, "node:6060", 403),
+        (&named, "node:6060", 200),
+        (&named, "10.0.0.1", 200),
+        (&named, "localhost", 403),
+    ] {
+        let address = node.node.metrics_addr.expect("it is offered");
+        let (head, body) = request_as(name, address, "GET", "/metrics", "", b"").await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{name}: {head}");
+        let said = String::from_utf8(body).expect("text");
+        assert_eq!(said.contains("--metrics.vhosts"), status == 403, "{name}: {said}");
+    }
 }

@@ -46,6 +46,15 @@ async fn browsers_get_a_page_and_others_an_empty_answer() {
         let empty = get(&node, "GET", accept).await;
         assert!(empty.starts_with("HTTP/1.1 200") && empty.ends_with("\r\n\r\n"), "{empty}");
     }
+    // Without its methods it would not work.
+    let of_eth = TestNode::start_with(genesis_of_osaka(), |options| {
+        options.http_namespaces = Some(vec!["eth".into()]);
+    });
+    let of_eth = of_eth.await;
+    let refused = get(&of_eth, "GET", BROWSER).await;
+    assert!(refused.starts_with("HTTP/1.1 404"), "{refused}");
+    assert!(refused.contains("namespace deponent") && refused.contains("--http.api"), "{refused}");
+    assert!(get(&of_eth, "GET", "*/*").await.starts_with("HTTP/1.1 200"));
     let without = TestNode::start_with(genesis_of_osaka(), |options| options.http_page = false);
     let empty = get(&without.await, "GET", BROWSER).await;
     assert!(empty.starts_with("HTTP/1.1 200") && empty.ends_with("\r\n\r\n"), "{empty}");

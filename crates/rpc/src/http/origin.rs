@@ -46,7 +46,8 @@ impl AllowedOrigins {
                 let (name, names) = (quote(authority), self.hosts.join(", "));
                 return Err(format!(
                     "this port is not served as {name}: call it by an IP address or as {names}, or \
-                     let the operator allow the name (--http.vhosts)"
+                     let the operator allow the name (--http.vhosts; of metrics \
+                     --metrics.vhosts; of the Engine API --authrpc.vhosts)"
                 ));
             }
         }
