@@ -1,7 +1,7 @@
 //! `deponent_overview` and `deponent_inspectWitness`: what the page at `GET /` shows.
 
 use alloy_primitives::{Address, B256};
-use engine::{BlockRecord, Heads, SyncProgress, Timings, WitnessSize};
+use engine::{BlockRecord, Heads, SyncProgress, Timings, WitnessBytes, WitnessSize};
 use rpc::{Code, Error, Json, Params};
 use serde_json::{Value, json};
 use witness::{Inspection, Items};
@@ -92,17 +92,18 @@ pub(super) fn inspect(api: &Api, mut params: Params<'_>) -> Result<Json, Error> 
     let record = record.ok_or_else(|| refuse(format!("there is no {id}")))?;
     if let Some(size) = api.engine.witness_size(&record) {
         check_items(size.nodes_at_most + size.codes + size.headers)?;
+        match size.bytes {
+            Some(WitnessBytes::Exactly(bytes)) => check_bytes(bytes, "")?,
+            Some(WitnessBytes::AtMost(bytes)) => check_bytes(bytes, "up to ")?,
+            None => {}
+        }
     }
     let witness = api.engine.witness(record.hash()).map_err(refusal)?;
     let witness = witness.ok_or_else(|| {
         refuse("genesis was not executed on a parent, so it has no witness".to_owned())
     })?;
     check_items(witness.lists().map(Items::len).iter().sum())?;
-    let bytes = witness.content_bytes();
-    if bytes > INSPECTED_BYTES {
-        let most = format!("a witness of {bytes} bytes; at most {INSPECTED_BYTES} are looked at");
-        return Err(refuse(format!("{most} here: use deponent witness inspect --rpc")));
-    }
+    check_bytes(witness.content_bytes(), "")?;
     let inspection = Inspection::new(&witness, record.block.header.parent_hash);
     let names = AccountNames::find(&inspection, &witness, &record.block, known(&record));
     let rows = Rows { accounts: INSPECTED_ROWS, items: INSPECTED_ROWS / 4 };
@@ -115,6 +116,14 @@ fn check_items(items: usize) -> Result<(), Error> {
     }
     let most = format!("a witness of {items} items; at most {INSPECTED_ITEMS} are looked at here");
     Err(refuse(format!("{most}: use deponent witness inspect --rpc")))
+}
+
+fn check_bytes(bytes: usize, up_to: &str) -> Result<(), Error> {
+    if bytes <= INSPECTED_BYTES {
+        return Ok(());
+    }
+    let most = format!("a witness of {up_to}{bytes} bytes; at most {INSPECTED_BYTES} are looked");
+    Err(refuse(format!("{most} at here: use deponent witness inspect --rpc")))
 }
 
 /// The addresses that the node knows of a block beside those in the block: senders, new contracts,

@@ -31,7 +31,7 @@ struct DiffSide<'a> {
 
 impl<'a> Difference<'a> {
     pub(super) fn new(sides: [&'a Inspected; 2], names: [&'a str; 2]) -> Self {
-        let all = sides.map(|side| items(&side.inspection, &side.names));
+        let all = sides.map(|side| items(&side.inspection, &side.names).collect::<Vec<_>>());
         let key = |item: &Item| (list_of(item), item.hash);
         let sets = all.each_ref().map(|items| items.iter().map(key).collect::<HashSet<_>>());
         let mut common = Count::default();

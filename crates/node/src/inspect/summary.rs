@@ -136,11 +136,8 @@ impl Summary {
         let [account_nodes, storage_nodes, codes, headers, unreached] = kinds;
         let [account, storage] =
             inspection.depths().map(|depths| depths.into_iter().map(Count::from).collect());
-        let mut items = items(inspection, names);
-        let left_over = items.iter().filter(|item| item.left_over.is_some());
-        let left_over = left_over.take(rows.items).cloned().collect();
-        items.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.hash.cmp(&b.hash)));
-        items.truncate(rows.items);
+        let items = items(inspection, names);
+        let left_over = items.filter(|item| item.left_over.is_some()).take(rows.items).collect();
         Self {
             number: block.header.number,
             hash: block.hash(),
@@ -151,7 +148,7 @@ impl Summary {
             kinds: Kinds { account_nodes, storage_nodes, codes, headers, unreached },
             depths: Depths { account, storage },
             accounts: Accounts::new(inspection, names, rows.accounts),
-            largest: items,
+            largest: largest(inspection, names, rows.items),
             left_over,
         }
     }
@@ -204,11 +201,57 @@ impl AccountSummary {
     }
 }
 
-/// All items of a witness, in its order.
-pub(super) fn items(inspection: &Inspection, names: &AccountNames) -> Vec<Item> {
-    let nodes = inspection.nodes.iter().map(|node| Item::of_node(node, names));
-    let codes = inspection.codes.iter().map(|code| Item::of_code(code, names));
-    nodes.chain(codes).chain(inspection.headers.iter().map(Item::of_header)).collect()
+/// All items of a witness, in its order. Each is made when it is reached: all together take three
+/// times the memory of what was inspected.
+pub(super) fn items(inspection: &Inspection, names: &AccountNames) -> impl Iterator<Item = Item> {
+    inspected(inspection).map(|item| item.shown(names))
+}
+
+/// The largest items, the largest first.
+fn largest(inspection: &Inspection, names: &AccountNames, most: usize) -> Vec<Item> {
+    let mut all: Vec<_> = inspected(inspection).collect();
+    all.sort_by(|a, b| b.bytes().cmp(&a.bytes()).then_with(|| a.hash().cmp(b.hash())));
+    all.into_iter().take(most).map(|item| item.shown(names)).collect()
+}
+
+fn inspected(inspection: &Inspection) -> impl Iterator<Item = InspectedItem<'_>> {
+    let nodes = inspection.nodes.iter().map(InspectedItem::Node);
+    let codes = inspection.codes.iter().map(InspectedItem::Code);
+    nodes.chain(codes).chain(inspection.headers.iter().map(InspectedItem::Header))
+}
+
+/// An item that was inspected.
+#[derive(Clone, Copy)]
+enum InspectedItem<'a> {
+    Node(&'a InspectedNode),
+    Code(&'a InspectedCode),
+    Header(&'a InspectedHeader),
+}
+
+impl<'a> InspectedItem<'a> {
+    const fn bytes(self) -> usize {
+        match self {
+            Self::Node(node) => node.bytes,
+            Self::Code(code) => code.bytes,
+            Self::Header(header) => header.bytes,
+        }
+    }
+
+    const fn hash(self) -> &'a B256 {
+        match self {
+            Self::Node(node) => &node.hash,
+            Self::Code(code) => &code.hash,
+            Self::Header(header) => &header.hash,
+        }
+    }
+
+    fn shown(self, names: &AccountNames) -> Item {
+        match self {
+            Self::Node(node) => Item::of_node(node, names),
+            Self::Code(code) => Item::of_code(code, names),
+            Self::Header(header) => Item::of_header(header),
+        }
+    }
 }
 
 impl Item {
