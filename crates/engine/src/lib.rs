@@ -106,7 +106,7 @@ pub use builds::{BuildRequest, Built};
 pub use caches::CacheUse;
 pub use chain::events::{BuildStep, ChainEvent, ForkchoiceAnswer, ForkchoiceFigures, HeadChange};
 pub use chain::figures::{BlockFigures, StateReads, StateWrites};
-pub use chain::found::{BlockLog, BlockLogs};
+pub use chain::found::{FoundLog, TakeLog};
 pub use chain::genesis::{Genesis, StateEntry, initialise};
 pub use chain::persisted::PersistedBlock;
 pub use chain::record::{BlockRecord, WitnessBytes, WitnessSize};

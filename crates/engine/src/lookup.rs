@@ -1,6 +1,6 @@
 //! Floor 5. Transactions by their hash, and logs by what is in them.
 
-use crate::chain::found::{BlockLogs, logs_of, stored_canonical, stored_logs};
+use crate::chain::found::{TakeLog, search_logs, search_stored_logs, stored_canonical};
 use crate::chain::parts::StoredParts;
 use crate::chain::record::BlockRecord;
 use crate::engine::Engine;
@@ -97,27 +97,28 @@ impl Engine {
         }
     }
 
-    /// The logs of a valid block that are `wanted`, whatever branch it is on; `None` when there is
-    /// no such block.
+    /// Has the logs of a valid block taken that are `wanted`, in their order, whatever branch the
+    /// block is on. It returns about the bytes that were read; `None` when there is no such block.
     ///
     /// # Errors
     /// [`Error::NoReceipts`] of the first block of a chain that begins with a state;
     /// [`Error::Storage`] when the database cannot be read.
-    pub fn block_logs(
+    pub fn search_logs(
         &self,
         hash: &B256,
         wanted: &dyn Fn(&Log) -> bool,
-    ) -> Result<Option<BlockLogs>, Error> {
+        take: &mut TakeLog<'_>,
+    ) -> Result<Option<usize>, Error> {
         let chain = &self.shared.chain;
         let recent = chain.tree().recent(hash).cloned();
-        let logs = match recent {
-            Some(record) => logs_of(&record, wanted),
+        let (has_receipts, read_bytes) = match recent {
+            Some(record) => (search_logs(&record, wanted, take), 0),
             None => match chain.database.block(hash)? {
-                Some(stored) => stored_logs(*hash, &stored, wanted)?,
+                Some(stored) => (search_stored_logs(*hash, &stored, wanted, take)?, stored.len()),
                 None => return Ok(None),
             },
         };
-        Ok(Some(logs.ok_or(Error::NoReceipts(*hash))?))
+        if has_receipts { Ok(Some(read_bytes)) } else { Err(Error::NoReceipts(*hash)) }
     }
 
     /// The number from which on canonical blocks are found by their transactions and logs.

@@ -182,8 +182,19 @@ pub(crate) const LOG_BLOCKS: u64 = 100_000;
 /// The most logs in the answer to one `eth_getLogs` call over more than a block, as reth.
 pub(crate) const LOGS: usize = 20_000;
 
-/// The most bytes of these, as JSON. A block more may be added, whose logs may have 70 MB.
+/// The most bytes of these, as JSON.
 pub(crate) const LOG_ANSWER_BYTES: usize = 32 << 20;
+
+/// The most bytes of the logs of one block, as JSON: three quarters of the memory that is counted
+/// for a call. A block of 60 million gas that does nothing but log has 70 MB.
+pub const BLOCK_LOGS_BYTES: usize = 96 << 20;
+
+/// The bytes of logs that are written to one buffer: one that grew with the answer would take up to
+/// twice as much.
+pub(crate) const LOG_PIECE_BYTES: usize = 64 << 10;
+
+/// The room in that buffer before another log is written to it, in bytes: most logs are shorter.
+pub(crate) const LOG_BYTES: usize = 4 << 10;
 
 /// The most bytes of blocks that one such call reads: a second of work.
 pub(crate) const LOG_READ_BYTES: usize = 256 << 20;

@@ -3,31 +3,24 @@
 use crate::chain::parts::StoredParts;
 use crate::chain::record::BlockRecord;
 use crate::error::Error;
+use alloy_consensus::Header;
 use alloy_eips::eip2718::Decodable2718;
 use alloy_primitives::{B256, Log, keccak256};
 use execution::Receipt;
 use state::NewCanonical;
+use std::ops::ControlFlow;
 
-/// Logs of a block, in order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BlockLogs {
-    /// The block's hash.
-    pub hash: B256,
-    /// The block's number.
-    pub number: u64,
-    /// The block's time, in seconds.
-    pub timestamp: u64,
-    /// Those of its logs that were wanted.
-    pub logs: Vec<BlockLog>,
-    /// About the bytes that were read for them.
-    pub read_bytes: usize,
-}
-
-/// A log, and its place in its block.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BlockLog {
+/// A log, and its place.
+#[derive(Debug, Clone, Copy)]
+pub struct FoundLog<'a> {
     /// The log.
-    pub log: Log,
+    pub log: &'a Log,
+    /// The hash of its block.
+    pub block_hash: B256,
+    /// The number of its block.
+    pub block_number: u64,
+    /// The time of its block, in seconds.
+    pub timestamp: u64,
     /// Its place among the block's logs.
     pub index: u64,
     /// The place of its transaction in the block.
@@ -35,6 +28,9 @@ pub struct BlockLog {
     /// The hash of its transaction.
     pub transaction_hash: B256,
 }
+
+/// Takes logs one after the other, until it breaks.
+pub type TakeLog<'a> = dyn FnMut(FoundLog<'_>) -> ControlFlow<()> + 'a;
 
 /// A block that becomes canonical, with its log bloom and its transactions.
 pub(crate) fn new_canonical(record: &BlockRecord) -> NewCanonical {
@@ -50,75 +46,92 @@ pub(crate) fn stored_canonical(hash: B256, stored: &[u8]) -> Result<NewCanonical
     Ok(NewCanonical::new(hash, bloom, parts.transaction_hashes()?))
 }
 
-/// The logs of a block that are wanted; `None` where the receipts are not there, as those of the
-/// first block of a chain that begins with a state.
-pub(crate) fn logs_of(record: &BlockRecord, wanted: &dyn Fn(&Log) -> bool) -> Option<BlockLogs> {
+/// Has the logs of a block taken that are wanted, in their order; false where the receipts are not
+/// there, as those of the first block of a chain that begins with a state.
+pub(crate) fn search_logs(
+    record: &BlockRecord,
+    wanted: &dyn Fn(&Log) -> bool,
+    take: &mut TakeLog<'_>,
+) -> bool {
     let BlockRecord { block, receipts, .. } = record;
     if receipts.is_empty() && block.header.receipts_root != trie::EMPTY_ROOT_HASH {
-        return None;
+        return false;
     }
-    let mut found = FoundLogs::default();
+    let mut search = LogSearch::new(record.hash(), &block.header, wanted);
     for (receipt, transaction) in receipts.iter().zip(&block.body.transactions) {
-        found.add(receipt.logs(), wanted, || *transaction.hash());
+        if search.next(receipt.logs(), take, || *transaction.hash()).is_break() {
+            break;
+        }
     }
-    Some(BlockLogs {
-        hash: record.hash(),
-        number: record.number(),
-        timestamp: block.header.timestamp,
-        logs: found.logs,
-        read_bytes: 0,
-    })
+    true
 }
 
-/// The same of a block as the database has it. Transactions are not decoded.
-pub(crate) fn stored_logs(
+/// The same of a block as the database has it. Receipts are decoded one by one, transactions not
+/// at all.
+pub(crate) fn search_stored_logs(
     hash: B256,
     stored: &[u8],
     wanted: &dyn Fn(&Log) -> bool,
-) -> Result<Option<BlockLogs>, Error> {
+    take: &mut TakeLog<'_>,
+) -> Result<bool, Error> {
     let parts = StoredParts::of(stored)?;
-    let mut found = FoundLogs::default();
+    let header = parts.decode_header()?;
+    let mut search = LogSearch::new(hash, &header, wanted);
+    let mut has_receipts = header.receipts_root == trie::EMPTY_ROOT_HASH;
     for (receipt, transaction) in parts.receipts().zip(parts.transactions()) {
         let (mut receipt, transaction) = (receipt?, transaction?);
         let receipt = Receipt::decode_2718(&mut receipt).map_err(|error| {
             Error::Storage(format!("a block's receipts cannot be read back: {error}"))
         })?;
-        found.add(receipt.logs(), wanted, || keccak256(transaction));
-    }
-    let header = parts.decode_header()?;
-    if found.transactions == 0 && header.receipts_root != trie::EMPTY_ROOT_HASH {
-        return Ok(None);
-    }
-    Ok(Some(BlockLogs {
-        hash,
-        number: header.number,
-        timestamp: header.timestamp,
-        logs: found.logs,
-        read_bytes: stored.len(),
-    }))
-}
-
-/// Collects the logs that are wanted, transaction by transaction.
-#[derive(Default)]
-struct FoundLogs {
-    logs: Vec<BlockLog>,
-    transactions: u64,
-    seen: u64,
-}
-
-impl FoundLogs {
-    fn add(&mut self, logs: &[Log], wanted: &dyn Fn(&Log) -> bool, hash: impl Fn() -> B256) {
-        let found = (self.seen..).zip(logs).filter(|(_, log)| wanted(log)).collect::<Vec<_>>();
-        if !found.is_empty() {
-            let transaction_hash = hash();
-            self.logs.extend(found.into_iter().map(|(index, log)| BlockLog {
-                log: log.clone(),
-                index,
-                transaction_index: self.transactions,
-                transaction_hash,
-            }));
+        has_receipts = true;
+        if search.next(receipt.logs(), take, || keccak256(transaction)).is_break() {
+            break;
         }
-        self.seen += logs.len() as u64;
-        self.transactions += 1;
+    }
+    Ok(has_receipts)
+}
+
+/// A search through the logs of a block, transaction by transaction.
+struct LogSearch<'a> {
+    wanted: &'a dyn Fn(&Log) -> bool,
+    block_hash: B256,
+    block_number: u64,
+    timestamp: u64,
+    /// The place of the next log.
+    index: u64,
+    /// The place of the next transaction.
+    transaction_index: u64,
+}
+
+impl<'a> LogSearch<'a> {
+    fn new(block_hash: B256, header: &Header, wanted: &'a dyn Fn(&Log) -> bool) -> Self {
+        let Header { number: block_number, timestamp, .. } = *header;
+        Self { wanted, block_hash, block_number, timestamp, index: 0, transaction_index: 0 }
+    }
+
+    /// Has the logs of the next transaction taken that are wanted. The hash is made where one is.
+    fn next(
+        &mut self,
+        logs: &[Log],
+        take: &mut TakeLog<'_>,
+        hash: impl Fn() -> B256,
+    ) -> ControlFlow<()> {
+        let Self { wanted, block_hash, block_number, timestamp, transaction_index, .. } = *self;
+        let mut known = None;
+        for (index, log) in (self.index..).zip(logs).filter(|(_, log)| wanted(log)) {
+            let transaction_hash = *known.get_or_insert_with(&hash);
+            take(FoundLog {
+                log,
+                block_hash,
+                block_number,
+                timestamp,
+                index,
+                transaction_index,
+                transaction_hash,
+            })?;
+        }
+        self.index += logs.len() as u64;
+        self.transaction_index += 1;
+        ControlFlow::Continue(())
     }
 }

@@ -1,7 +1,9 @@
 //! `eth_getLogs`.
 
-use alloy_primitives::{B256, Log};
-use engine::{BlockLog, BlockLogs};
+use std::ops::ControlFlow;
+
+use alloy_primitives::B256;
+use engine::FoundLog;
 use engine_api::json::FixedData;
 use rpc::{Code, Error, Json, Params, Pieces};
 use serde::Deserialize;
@@ -10,7 +12,10 @@ use serde_json::Value;
 use super::blocks::NumberOrTag;
 use super::log_filter::LogFilter;
 use super::{Api, refusal};
-use crate::limits::{LOG_ANSWER_BYTES, LOG_BLOCK_BYTES, LOG_BLOCKS, LOG_READ_BYTES, LOGS};
+use crate::limits::{
+    BLOCK_LOGS_BYTES, LOG_ANSWER_BYTES, LOG_BLOCK_BYTES, LOG_BLOCKS, LOG_BYTES, LOG_PIECE_BYTES,
+    LOG_READ_BYTES, LOGS,
+};
 
 /// `eth_getLogs`, with the words of geth's errors.
 pub(super) fn logs(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
@@ -23,10 +28,12 @@ pub(super) fn logs(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
              or the other",
         )),
         Some(hash) => {
-            let mut answer = LogAnswer::default();
-            match block_logs(api, hash.into(), &filter)? {
-                Some(logs) => answer.add(logs)?,
-                None => return Err(Error::new(Code::Server, "unknown block")),
+            let mut answer = LogAnswer::of_block();
+            if !answer.add(api, hash.into(), &filter)? {
+                return Err(Error::new(Code::Server, "unknown block"));
+            }
+            if answer.is_too_large() {
+                return Err(too_large_block());
             }
             Ok(answer.finish())
         }
@@ -70,21 +77,33 @@ fn in_range(
     }
     let blooms = filter.blooms();
     let blocks = api.engine.blocks_by_bloom(from..=to, &|bloom| blooms.may_match(bloom));
-    let mut answer = LogAnswer::default();
+    let mut answer = if from == to { LogAnswer::of_block() } else { LogAnswer::of_range() };
     for (number, hash) in blocks.map_err(refusal)? {
-        let logs = block_logs(api, hash, filter)?;
-        answer.add(logs.ok_or_else(|| refusal(engine::Error::UnknownBlock(hash)))?)?;
-        // One block alone is answered, however many logs it has.
-        if from < to && answer.is_too_large() {
-            let (from, to) =
-                (format!("{from:#x}"), format!("{:#x}", from.max(number.saturating_sub(1))));
-            return Err(Error::invalid_params(format!(
-                "the filter matches too much, of at most {LOGS} logs: retry with the range {from} \
-                 to {to}, or with more addresses and topics"
-            )));
+        if !answer.add(api, hash, filter)? {
+            return Err(refusal(engine::Error::UnknownBlock(hash)));
         }
+        if !answer.is_too_large() {
+            continue;
+        }
+        if from == to {
+            return Err(too_large_block());
+        }
+        let (from, to) =
+            (format!("{from:#x}"), format!("{:#x}", from.max(number.saturating_sub(1))));
+        return Err(Error::invalid_params(format!(
+            "the filter matches too much, of at most {LOGS} logs: retry with the range {from} \
+             to {to}, or with more addresses and topics"
+        )));
     }
     Ok(answer.finish())
+}
+
+/// The logs of one block alone are too much.
+fn too_large_block() -> Error {
+    Error::invalid_params(format!(
+        "the filter matches too much of one block, of at most {BLOCK_LOGS_BYTES} bytes of logs: \
+         retry with more addresses and topics"
+    ))
 }
 
 /// The number that an end of the range means.
@@ -101,53 +120,100 @@ fn bound(api: &Api, id: NumberOrTag, head: u64) -> Result<u64, Error> {
     }
 }
 
-fn block_logs(api: &Api, hash: B256, filter: &LogFilter) -> Result<Option<BlockLogs>, Error> {
-    api.engine.block_logs(&hash, &|log: &Log| filter.matches(log)).map_err(refusal)
+/// The logs found so far, as JSON: their values would take several times the memory.
+struct LogAnswer {
+    bounds: LogBounds,
+    /// All that was written but for the last piece.
+    shown: Pieces,
+    /// The last piece, of about [`LOG_PIECE_BYTES`].
+    piece: Vec<u8>,
+    count: usize,
+    read_bytes: usize,
 }
 
-/// The logs found so far, as JSON: their values would take several times the memory.
-#[derive(Default)]
-struct LogAnswer {
-    shown: Pieces,
-    count: usize,
+/// The most of an answer.
+struct LogBounds {
+    logs: usize,
+    /// Of JSON.
     bytes: usize,
+    /// Of blocks that are read.
     read_bytes: usize,
 }
 
 impl LogAnswer {
-    fn add(&mut self, found: BlockLogs) -> Result<(), Error> {
-        let BlockLogs { hash, number, timestamp, logs, read_bytes } = found;
+    /// With the logs of one block, however many they are.
+    fn of_block() -> Self {
+        let most = usize::MAX;
+        Self::within(LogBounds { logs: most, bytes: BLOCK_LOGS_BYTES, read_bytes: most })
+    }
+
+    /// With logs of several blocks.
+    fn of_range() -> Self {
+        let bytes = LOG_ANSWER_BYTES;
+        Self::within(LogBounds { logs: LOGS, bytes, read_bytes: LOG_READ_BYTES })
+    }
+
+    fn within(bounds: LogBounds) -> Self {
+        let (shown, piece) = Default::default();
+        Self { bounds, shown, piece, count: 0, read_bytes: 0 }
+    }
+
+    /// Adds the logs of a block, until the answer is too large; false where there is no such block.
+    fn add(&mut self, api: &Api, hash: B256, filter: &LogFilter) -> Result<bool, Error> {
+        let mut fault = None;
+        let mut take = |found: FoundLog<'_>| match self.write(found) {
+            Ok(()) if !self.is_too_large() => ControlFlow::Continue(()),
+            Ok(()) => ControlFlow::Break(()),
+            Err(error) => {
+                fault = Some(Error::new(Code::Internal, error));
+                ControlFlow::Break(())
+            }
+        };
+        let found = api.engine.search_logs(&hash, &|log| filter.matches(log), &mut take);
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        let Some(read_bytes) = found.map_err(refusal)? else { return Ok(false) };
         self.read_bytes += read_bytes.max(LOG_BLOCK_BYTES);
-        let mut text = Vec::new();
-        for BlockLog { log, index, transaction_index, transaction_hash } in logs {
-            text.push(if self.count == 0 { b'[' } else { b',' });
-            let shown = alloy_rpc_types_eth::Log {
-                inner: log,
-                block_hash: Some(hash),
-                block_number: Some(number),
-                block_timestamp: Some(timestamp),
-                transaction_hash: Some(transaction_hash),
-                transaction_index: Some(transaction_index),
-                log_index: Some(index),
-                removed: false,
-            };
-            serde_json::to_writer(&mut text, &shown)
-                .map_err(|fault| Error::new(Code::Internal, fault))?;
-            self.count += 1;
+        Ok(true)
+    }
+
+    fn write(&mut self, found: FoundLog<'_>) -> serde_json::Result<()> {
+        if self.piece.capacity() - self.piece.len() < LOG_BYTES {
+            self.end_piece();
+            self.piece = Vec::with_capacity(LOG_PIECE_BYTES);
         }
-        self.bytes += text.len();
-        if !text.is_empty() {
-            self.shown.push(text);
-        }
+        self.piece.push(if self.count == 0 { b'[' } else { b',' });
+        let shown = alloy_rpc_types_eth::Log {
+            inner: found.log.clone(),
+            block_hash: Some(found.block_hash),
+            block_number: Some(found.block_number),
+            block_timestamp: Some(found.timestamp),
+            transaction_hash: Some(found.transaction_hash),
+            transaction_index: Some(found.transaction_index),
+            log_index: Some(found.index),
+            removed: false,
+        };
+        serde_json::to_writer(&mut self.piece, &shown)?;
+        self.count += 1;
         Ok(())
     }
 
+    fn end_piece(&mut self) {
+        let mut piece = std::mem::take(&mut self.piece);
+        piece.shrink_to_fit();
+        self.shown.push(piece);
+    }
+
     fn is_too_large(&self) -> bool {
-        self.count > LOGS || self.bytes > LOG_ANSWER_BYTES || self.read_bytes > LOG_READ_BYTES
+        let LogBounds { logs, bytes, read_bytes } = self.bounds;
+        let written = self.shown.len_bytes() + self.piece.len();
+        self.count > logs || written > bytes || self.read_bytes > read_bytes
     }
 
     fn finish(mut self) -> Json {
-        self.shown.push(if self.count == 0 { &b"[]"[..] } else { &b"]"[..] });
+        self.piece.extend_from_slice(if self.count == 0 { b"[]" } else { b"]" });
+        self.end_piece();
         self.shown.into()
     }
 }

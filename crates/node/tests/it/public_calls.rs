@@ -1,8 +1,13 @@
 //! Calls of the public port: their priority and their memory, in a node of its own process.
 
 use crate::persistence::Process;
-use crate::support::genesis_of_osaka;
-use deponent_node::limits::{CALL_GAS, OVERRIDDEN_ACCOUNTS, PUBLIC_NICE};
+use crate::support::{genesis_of_osaka, raw};
+use alloy_genesis::GenesisAccount;
+use alloy_primitives::{Address, Bytes, TxKind, U256, address, hex};
+use deponent_node::demo::World;
+use deponent_node::limits::{BLOCK_LOGS_BYTES, CALL_GAS, OVERRIDDEN_ACCOUNTS, PUBLIC_NICE};
+use std::process::Command;
+
 use rpc::{Client, ClientError, Limits};
 use serde_json::{Map, Value, json};
 
@@ -150,7 +155,6 @@ fn overridden_code() -> Value {
 /// The largest calls known, with their answers, take no more than [`Limits::call_bytes`].
 #[tokio::test]
 async fn no_call_takes_more_memory_than_is_counted() {
-    let most = Limits::public().call_bytes;
     let cases = [
         ("transient slots", transient_slots()),
         ("memory of many frames", deep_memory()),
@@ -166,24 +170,133 @@ async fn no_call_takes_more_memory_than_is_counted() {
     ];
     for (name, params) in cases {
         let (process, mut public, _dir) = start().await;
-        // The program's own pages are there before.
         let mut small = json!([{ "to": CALLED }, "latest"]);
         if params.to_string().len() < 100_000 {
             small = params.clone();
             small[0]["gas"] = json!("0x30d40");
         }
+        // The program's own pages are there before.
         public.call_raw("eth_call", small).await.expect("an answer");
-        let (_, before) = memory(process.child.id());
-        let text_bytes = params.to_string().len();
-        let outcome = match public.call_raw("eth_call", params).await {
-            Ok(answer) => String::from_utf8_lossy(&answer[..answer.len().min(300)]).into_owned(),
-            Err(ClientError::Rpc(error)) => error.to_string(),
-            Err(fault) => panic!("{name}: {fault}"),
-        };
-        let (peak, _) = memory(process.child.id());
-        // The body has memory of its own, in a buffer that doubles.
-        let taken = (peak - before).saturating_sub(text_bytes.next_power_of_two());
-        println!("{name}: {} MiB, {text_bytes} bytes sent, {outcome}", taken >> 20);
-        assert!(taken <= most, "{name}: {taken} bytes, {most} are counted");
+        measure(name, &process, &mut public, ("eth_call", params)).await;
     }
+    let filter = json!([{ "fromBlock": "latest" }]);
+    let logs = |params: &Value| ("eth_getLogs", params.clone());
+    let (process, mut public, _dir) = start_with_logs(60_000_000).await;
+    let answer = measure("logs of a block", &process, &mut public, logs(&filter)).await;
+    let bytes = answer.len();
+    assert!((BLOCK_LOGS_BYTES / 2..BLOCK_LOGS_BYTES).contains(&bytes), "{bytes} bytes");
+    let (process, mut public, _dir) = start_with_logs(120_000_000).await;
+    let answer = measure("logs of a larger block", &process, &mut public, logs(&filter)).await;
+    assert!(text(&answer).contains("too much of one block"), "{}", text(&answer));
+    let (process, mut public, _dir) = start_with_witness().await;
+    let inspect = ("deponent_inspectWitness", json!(["latest"]));
+    let answer = measure("a witness is inspected", &process, &mut public, inspect).await;
+    assert!(text(&answer).contains(r#""stateRoot""#), "{}", text(&answer));
+}
+
+/// The beginning of an answer.
+fn text(answer: &[u8]) -> String {
+    String::from_utf8_lossy(&answer[..answer.len().min(300)]).into_owned()
+}
+
+/// Makes a call, and compares its memory with what is counted. Returns the answer.
+async fn measure(
+    name: &str,
+    process: &Process,
+    public: &mut Client,
+    (method, params): (&str, Value),
+) -> Bytes {
+    let most = Limits::public().call_bytes;
+    let (_, before) = memory(process.child.id());
+    let text_bytes = params.to_string().len();
+    let answer: Bytes = match public.call_raw(method, params).await {
+        Ok(answer) => answer.into(),
+        Err(ClientError::Rpc(error)) => error.to_string().into_bytes().into(),
+        Err(fault) => panic!("{name}: {fault}"),
+    };
+    let (peak, _) = memory(process.child.id());
+    // The body has memory of its own, in a buffer that doubles.
+    let taken = (peak - before).saturating_sub(text_bytes.next_power_of_two());
+    println!("{name}: {} MiB, {text_bytes} bytes sent, {}", taken >> 20, text(&answer));
+    assert!(taken <= most, "{name}: {taken} bytes, {most} are counted");
+    answer
+}
+
+/// The most gas of a transaction (EIP-7825).
+const TRANSACTION_GAS: u64 = 1 << 24;
+
+/// A contract of the chains below.
+const CONTRACT: Address = address!("00000000000000000000000000000000c0de0002");
+
+/// A node that has its head on the disk alone, a block with these calls of [`CONTRACT`].
+async fn start_with_block(
+    mut world: World,
+    code: Vec<u8>,
+    inputs: Vec<Bytes>,
+) -> (Process, Client, tempfile::TempDir) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let account = GenesisAccount::default().with_code(Some(code.into()));
+    world.genesis.alloc.insert(CONTRACT, account);
+    let genesis = serde_json::to_string(&world.genesis).expect("JSON");
+    std::fs::write(dir.path().join("genesis.json"), genesis).expect("a file");
+    let mut process = Process::start_with(dir.path(), &[]).await;
+    let last_gas = world.genesis.gas_limit % TRANSACTION_GAS;
+    let count = inputs.len() as u64;
+    let transactions = (0..).zip(inputs).map(|(nonce, input)| {
+        let gas = if nonce + 1 == count { last_gas } else { TRANSACTION_GAS };
+        world.sign(nonce, TxKind::Call(CONTRACT), input, gas).expect("signed")
+    });
+    let transactions: Vec<_> = transactions.collect();
+    let parent = process.head().await;
+    let hash = process.add(&parent, json!([]), json!(raw(&transactions))).await;
+    process.choose(&hash, false).await;
+    let id = process.child.id().to_string();
+    assert!(Command::new("kill").arg(id).status().expect("it runs").success());
+    let (status, log) = process.ended().await;
+    assert_eq!(status, Some(0), "{log}");
+    let process = Process::start_with(dir.path(), &[]).await;
+    let mut public = Client::connect(&process.public, None).await.expect("a connection");
+    let latest = json!(["latest", false]);
+    let head: Value = public.call("eth_getBlockByNumber", &latest).await.expect("a head");
+    assert_eq!(head["hash"], hash);
+    (process, public, dir)
+}
+
+/// With a block of so much gas that does nothing but log.
+async fn start_with_logs(gas: u64) -> (Process, Client, tempfile::TempDir) {
+    let mut world = World::new(0).expect("a world");
+    world.genesis.gas_limit = gas;
+    // A thousand logs without topics and data, and again while there is gas for as many.
+    let code = [&[0x5b][..], &hex!("5f5fa0").repeat(1000), &hex!("62061a805a115f57")].concat();
+    let count = gas.div_ceil(TRANSACTION_GAS) as usize;
+    start_with_block(world, code, vec![Bytes::new(); count]).await
+}
+
+/// With a block whose witness has almost as many items and bytes as may be looked at: as many
+/// accounts as possible, since these take most, and codes for the rest.
+async fn start_with_witness() -> (Process, Client, tempfile::TempDir) {
+    const FIRST: u64 = 0x1_0000_0000;
+    const CODES: u64 = 44;
+    const READ: u64 = 6_000;
+    const TRANSACTIONS: u64 = 13;
+    let mut world = World::new(0).expect("a world");
+    world.genesis.gas_limit = (TRANSACTIONS + 1) * TRANSACTION_GAS - 1_000_000;
+    for index in 0..1 << 17 {
+        let account = GenesisAccount::default().with_balance(U256::from(index + 1));
+        let code = vec![index as u8; 1 << 20];
+        let code = (index < CODES).then(|| code.into());
+        world.genesis.alloc.insert(numbered(FIRST + index), account.with_code(code));
+    }
+    // From the first word of the input up to the second: the balance, and the size of the code.
+    let code = hex!("5f355b803150803b50600101806020351160025700").to_vec();
+    let words = |from: u64, to: u64| {
+        [U256::from(FIRST + from), U256::from(FIRST + to)].map(|word| word.to_be_bytes::<32>())
+    };
+    let inputs = (0..TRANSACTIONS).map(|at| words(at * READ, (at + 1) * READ).concat().into());
+    let inputs = inputs.chain([words(0, 1).concat().into()]).collect();
+    start_with_block(world, code, inputs).await
+}
+
+fn numbered(number: u64) -> Address {
+    Address::left_padding_from(&number.to_be_bytes())
 }
