@@ -113,7 +113,7 @@ pub use chain::record::{BlockRecord, WitnessBytes, WitnessSize};
 pub use chain::stored::block_header;
 pub use chain::timings::Timings;
 pub use chain::tree::Heads;
-pub use chain::verdict::{Missing, Verdict};
+pub use chain::verdict::{JudgedPayload, Missing, Verdict};
 pub use engine::Engine;
 pub use error::Error;
 pub use forkchoice::ForkchoiceOutcome;

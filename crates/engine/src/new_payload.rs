@@ -11,7 +11,7 @@ use crate::chain::figures::BlockFigures;
 use crate::chain::record::BlockRecord;
 use crate::chain::sealed::Seal;
 use crate::chain::timings::Timings;
-use crate::chain::verdict::{Missing, Verdict};
+use crate::chain::verdict::{JudgedPayload, Missing, Verdict};
 use crate::engine::{Engine, LastBlock};
 use crate::invalid_log::log_invalid;
 use crate::threads::pool;
@@ -77,6 +77,14 @@ impl Engine {
     /// When the engine cannot say: [`Error::State`] and [`Error::Storage`] where the database
     /// fails, [`Error::Evm`]. An invalid payload is no error.
     pub fn new_payload(&self, payload: Payload) -> Result<Verdict, Error> {
+        self.judge_payload(payload).map(|judged| judged.verdict)
+    }
+
+    /// As [`new_payload`](Self::new_payload), and whether the block ran for the answer.
+    ///
+    /// # Errors
+    /// As for [`new_payload`](Self::new_payload).
+    pub fn judge_payload(&self, payload: Payload) -> Result<JudgedPayload, Error> {
         self.new_payload_wanted(payload, AnswerContent::Verdict)
     }
 
@@ -90,13 +98,26 @@ impl Engine {
         &self,
         payload: Payload,
     ) -> Result<(Verdict, Option<Assembled>), Error> {
+        let (judged, assembled) = self.judge_payload_with_witness(payload)?;
+        Ok((judged.verdict, assembled))
+    }
+
+    /// As [`new_payload_with_witness`](Self::new_payload_with_witness), and whether the block ran
+    /// for the answer.
+    ///
+    /// # Errors
+    /// As for [`new_payload`](Self::new_payload).
+    pub fn judge_payload_with_witness(
+        &self,
+        payload: Payload,
+    ) -> Result<(JudgedPayload, Option<Assembled>), Error> {
         let block_hash = payload.execution.block_hash();
-        let verdict = self.new_payload_wanted(payload, AnswerContent::Witness)?;
-        let assembled = match verdict {
+        let judged = self.new_payload_wanted(payload, AnswerContent::Witness)?;
+        let assembled = match judged.verdict {
             Verdict::Valid => self.assembled(block_hash)?,
             _ => None,
         };
-        Ok((verdict, assembled))
+        Ok((judged, assembled))
     }
 
     /// Validates a block, running it unless the answer is known already.
@@ -109,20 +130,22 @@ impl Engine {
             return Ok(Verdict::Invalid { latest_valid_hash: None, reason: shortened(&reason) });
         }
         self.after.queue.seal_now();
-        self.new_listed_block(block, None, AnswerContent::Nothing.asked())
+        let judged = self.new_listed_block(block, None, AnswerContent::Nothing.asked())?;
+        Ok(judged.verdict)
     }
 
     /// Runs a block of the journal again.
     pub(crate) fn new_journaled_block(&self, block: SealedBlock) -> Result<Verdict, Error> {
         self.after.queue.seal_now();
-        self.new_listed_block(block, None, AnswerContent::Journaled.asked())
+        let judged = self.new_listed_block(block, None, AnswerContent::Journaled.asked())?;
+        Ok(judged.verdict)
     }
 
     fn new_payload_wanted(
         &self,
         payload: Payload,
         wanted: AnswerContent,
-    ) -> Result<Verdict, Error> {
+    ) -> Result<JudgedPayload, Error> {
         let asked = wanted.asked();
         // Its state is wanted by the time that the payload is decoded.
         self.after.queue.seal_now();
@@ -137,7 +160,8 @@ impl Engine {
                 let reason = shortened(&reason);
                 log_invalid(block_hash, &reason);
                 self.shared.chain.events.tell(&ChainEvent::Invalid(block_hash, reason.clone()));
-                Ok(Verdict::Invalid { latest_valid_hash: None, reason })
+                let verdict = Verdict::Invalid { latest_valid_hash: None, reason };
+                Ok(JudgedPayload { verdict, timings: None })
             }
         }
     }
@@ -149,7 +173,7 @@ impl Engine {
         block: SealedBlock,
         list: Option<AccessList>,
         mut asked: Asked,
-    ) -> Result<Verdict, Error> {
+    ) -> Result<JudgedPayload, Error> {
         let start = Instant::now();
         // Before anything is held that the fork choice may need.
         self.wait_for_room()?;
@@ -157,11 +181,15 @@ impl Engine {
         asked.waited = start.elapsed();
         let hash = block.hash();
         self.orphans().take(&hash);
+        let of_block = || self.last_timings().filter(|(last, _)| *last == hash);
+        // A valid block does not run again.
+        let was_last = of_block().is_some();
         let verdict = self.judge_block(block, list, asked)?;
+        let timings = of_block().filter(|_| !was_last).map(|(_, timings)| timings);
         if !matches!(verdict, Verdict::Syncing(_)) {
             self.run_orphans(hash);
         }
-        Ok(verdict)
+        Ok(JudgedPayload { verdict, timings })
     }
 
     /// The same for one block alone, when no other runs.

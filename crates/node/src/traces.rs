@@ -204,6 +204,7 @@ fn attributes(pairs: &[(&'static str, Value)]) -> Value {
         let value = match value {
             Value::Number(number) => json!({"intValue": number.to_string()}),
             Value::String(text) => json!({"stringValue": text}),
+            Value::Bool(value) => json!({"boolValue": value}),
             other => json!({"stringValue": other.to_string()}),
         };
         json!({"key": key, "value": value})

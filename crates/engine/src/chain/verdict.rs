@@ -1,5 +1,6 @@
 //! Floor 2. The verdict on a block.
 
+use crate::chain::timings::Timings;
 use alloy_primitives::B256;
 use std::fmt;
 
@@ -17,6 +18,23 @@ pub enum Verdict {
     },
     /// Nothing can be said, since something is missing.
     Syncing(Missing),
+}
+
+/// The answer on a payload, and whether its block ran for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgedPayload {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Where the time of the block went; `None` where none ran to the end: the verdict was known
+    /// from an earlier payload, or the block is not valid.
+    pub timings: Option<Timings>,
+}
+
+impl JudgedPayload {
+    /// Whether the block was valid before this payload came.
+    pub fn is_known(&self) -> bool {
+        self.verdict == Verdict::Valid && self.timings.is_none()
+    }
 }
 
 /// The part that is missing to judge a block.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
-use engine::{Assembled, Payload, Verdict};
+use engine::{Assembled, JudgedPayload, Payload, Timings, Verdict};
 use engine_api::json::Data;
 use engine_api::{PayloadStatus, Status};
 use execution::{Roots, SealedBlock};
@@ -19,14 +19,14 @@ use crate::metrics::CodesSent;
 /// `engine_newPayload`.
 pub(super) fn plain(api: &Api, params: Params<'_>, version: u8) -> Result<Json, Error> {
     let (hash, payload, copy) = read(api, params, version)?;
-    let verdict = validate(api, payload)?;
+    let JudgedPayload { verdict, .. } = validate(api, payload)?;
     Json::of(&status(verdict, hash, copy))
 }
 
 /// `engine_newPayloadWithWitness`: each VALID answer has the witness, repeated ones too.
 pub(super) fn witness(api: &Api, params: Params<'_>, version: u8) -> Result<Json, Error> {
     let (hash, payload, copy) = read(api, params, version)?;
-    let (verdict, assembled) = validate_with_witness(api, payload)?;
+    let (JudgedPayload { verdict, timings }, assembled) = validate_with_witness(api, payload)?;
     let begun = Instant::now();
     // Of the valid blocks genesis alone has none: nothing was run.
     let Some(Assembled { witness, .. }) = assembled else {
@@ -36,7 +36,7 @@ pub(super) fn witness(api: &Api, params: Params<'_>, version: u8) -> Result<Json
     out.push(&br#"{"status":"VALID","witness":"#[..]);
     push_witness(&mut out, &witness);
     out.push(format!(r#","latestValidHash":"{hash}","validationError":null}}"#));
-    let assembly = assembly_time(api, hash) + begun.elapsed();
+    let assembly = assembly_time(timings) + begun.elapsed();
     api.metrics.answers.begin(api.json_wire(), CodesSent::Whole, assembly, &mut out);
     Ok(out.into())
 }
@@ -45,13 +45,13 @@ pub(super) fn witness(api: &Api, params: Params<'_>, version: u8) -> Result<Json
 ///
 /// # Errors
 /// When the engine cannot say.
-pub(crate) fn validate(api: &Api, payload: Payload) -> Result<Verdict, Error> {
-    let (begun, hash) = (Instant::now(), payload.execution.block_hash());
+pub(crate) fn validate(api: &Api, payload: Payload) -> Result<JudgedPayload, Error> {
+    let begun = Instant::now();
     let traced = TracedCall::new_payload(api, &payload.execution);
-    let verdict = api.engine.new_payload(payload);
-    api.metrics.new_payload(begun.elapsed(), verdict.as_ref());
-    traced.validated(api, hash, verdict.as_ref());
-    verdict.map_err(refusal)
+    let judged = api.engine.judge_payload(payload);
+    api.metrics.new_payload(begun.elapsed(), judged.as_ref());
+    traced.validated(judged.as_ref());
+    judged.map_err(refusal)
 }
 
 /// The same, with the witness of a valid block.
@@ -61,21 +61,20 @@ pub(crate) fn validate(api: &Api, payload: Payload) -> Result<Verdict, Error> {
 pub(crate) fn validate_with_witness(
     api: &Api,
     payload: Payload,
-) -> Result<(Verdict, Option<Assembled>), Error> {
-    let (begun, hash) = (Instant::now(), payload.execution.block_hash());
+) -> Result<(JudgedPayload, Option<Assembled>), Error> {
+    let begun = Instant::now();
     let traced = TracedCall::new_payload(api, &payload.execution);
-    let answer = api.engine.new_payload_with_witness(payload);
-    let verdict = answer.as_ref().map(|(verdict, _)| verdict);
-    api.metrics.new_payload(begun.elapsed(), verdict);
-    traced.validated(api, hash, verdict);
+    let answer = api.engine.judge_payload_with_witness(payload);
+    let judged = answer.as_ref().map(|(judged, _)| judged);
+    api.metrics.new_payload(begun.elapsed(), judged);
+    traced.validated(judged);
     answer.map_err(refusal)
 }
 
 /// How long the engine took to put the witness of a block together for its answer; nothing where
 /// the block was known before.
-pub(crate) fn assembly_time(api: &Api, hash: B256) -> Duration {
-    let last = api.engine.last_timings().filter(|(of, _)| *of == hash);
-    last.map_or(Duration::ZERO, |(_, timings)| timings.witness)
+pub(crate) fn assembly_time(timings: Option<Timings>) -> Duration {
+    timings.map_or(Duration::ZERO, |timings| timings.witness)
 }
 
 /// The payload that is asked about, its block's hash, and a copy of it where a wrong hash is told

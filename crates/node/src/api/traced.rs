@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::{ExecutionPayload, PayloadId};
-use engine::{Error as EngineError, ForkchoiceOutcome, Timings, Verdict};
+use engine::{Error as EngineError, ForkchoiceOutcome, JudgedPayload, Timings, Verdict};
 use serde_json::{Value, json};
 
 use super::Api;
@@ -54,13 +54,17 @@ impl<'a> TracedCall<'a> {
         }))
     }
 
-    /// Ends the trace of a payload, with the stages of its block if that has run.
-    pub(super) fn validated(self, api: &Api, hash: B256, verdict: Result<&Verdict, &EngineError>) {
-        let stages = || match api.engine.last_timings() {
-            Some((last, timings)) if last == hash => stages(&timings),
-            _ => Vec::new(),
+    /// Ends the trace of a payload, with the stages of its block if that has run for it.
+    pub(super) fn validated(mut self, judged: Result<&JudgedPayload, &EngineError>) {
+        if let (Some(begun), Ok(judged)) = (&mut self.0, judged) {
+            begun.attributes.push(("block.known", json!(judged.is_known())));
+        }
+        let stages = || {
+            let timings = judged.ok().and_then(|judged| judged.timings.as_ref());
+            timings.map(stages).unwrap_or_default()
         };
-        self.end(verdict.map(status).map_err(ToString::to_string), stages);
+        let status = judged.map(|judged| status(&judged.verdict));
+        self.end(status.map_err(ToString::to_string), stages);
     }
 
     /// Ends the trace of a fork choice.

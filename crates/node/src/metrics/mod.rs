@@ -11,7 +11,7 @@ mod scrape;
 
 use std::time::Duration;
 
-use engine::{Error as EngineError, Verdict};
+use engine::{Error as EngineError, JudgedPayload, Verdict};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
@@ -92,8 +92,10 @@ const UNKNOWN: &str = "unknown";
 
 impl Metrics {
     /// Counts a payload that was handed to the engine.
-    pub(crate) fn new_payload(&self, took: Duration, verdict: Result<&Verdict, &EngineError>) {
-        let status = match verdict {
+    pub(crate) fn new_payload(&self, took: Duration, judged: Result<&JudgedPayload, &EngineError>) {
+        let is_known = judged.is_ok_and(JudgedPayload::is_known);
+        let status = match judged.map(|judged| &judged.verdict) {
+            Ok(Verdict::Valid) if is_known => "known",
             Ok(Verdict::Valid) => "valid",
             Ok(Verdict::Invalid { .. }) => "invalid",
             Ok(Verdict::Syncing(_)) => "syncing",

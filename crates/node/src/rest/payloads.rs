@@ -7,7 +7,7 @@ use alloy_consensus::Transaction as _;
 use alloy_eips::Decodable2718;
 use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::PayloadId;
-use engine::{Built, Payload};
+use engine::{Built, JudgedPayload, Payload};
 use engine_api::ssz::{ExecutionPayloadEnvelope, PayloadStatus, Status, with_witness_parts};
 use engine_api::{EngineMethod, Fork, NewPayload};
 use execution::Transaction;
@@ -23,7 +23,7 @@ use crate::metrics::{CodesSent, Wire};
 /// `POST /payloads`.
 pub(super) fn status(api: &Api, request: &Request) -> Result<Response, Problem> {
     let (hash, payload) = read(api, request)?;
-    let verdict = api::validate(api, payload)?;
+    let JudgedPayload { verdict, .. } = api::validate(api, payload)?;
     let status = payload_status(verdict, hash);
     Ok(with_headers(api, hash, &status, ssz(status.encode())))
 }
@@ -32,7 +32,8 @@ pub(super) fn status(api: &Api, request: &Request) -> Result<Response, Problem> 
 pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem> {
     let are_mapped = code_files::are_mapped(request)?;
     let (hash, payload) = read(api, request)?;
-    let (verdict, assembled) = api::validate_with_witness(api, payload)?;
+    let (judged, assembled) = api::validate_with_witness(api, payload)?;
+    let JudgedPayload { verdict, timings } = judged;
     let begun = Instant::now();
     let status = payload_status(verdict, hash);
     // Genesis alone is VALID and has none: nothing was run.
@@ -57,7 +58,7 @@ pub(super) fn witness(api: &Api, request: &Request) -> Result<Response, Problem>
         held::forget(request);
         Problem::of_answer(fault)
     })?;
-    let assembly = api::assembly_time(api, hash) + begun.elapsed();
+    let assembly = api::assembly_time(timings) + begun.elapsed();
     api.metrics.answers.begin(wire(request, body.len_bytes()), sent, assembly, &mut body);
     let mut answer = ssz(body);
     if let Some(codes) = codes {

@@ -132,10 +132,11 @@ async fn what_is_counted_is_what_was_done_and_every_metric_is_in_the_table() {
     promtool(&text);
     let found = Exposition::read(&text);
     let value = |series: &str| found.value(series);
-    // Four blocks of one payload each; the last one came with its witness, again, and over REST.
-    let valid = "deponent_new_payload_duration_seconds_count{status=\"valid\"}";
-    let invalid = "deponent_new_payload_duration_seconds_count{status=\"invalid\"}";
-    assert_eq!((value(valid), value(invalid)), (7.0, 1.0));
+    // Five blocks of one payload each; the last one came with its witness, again, and over REST.
+    let payloads = |status| {
+        value(&format!("deponent_new_payload_duration_seconds_count{{status=\"{status}\"}}"))
+    };
+    assert_eq!(["valid", "known", "invalid"].map(payloads), [5.0, 2.0, 1.0]);
     let calls =
         |method| value(&format!("deponent_rpc_call_duration_seconds_count{{method=\"{method}\"}}"));
     assert_eq!(calls("engine_newPayloadV4"), 6.0);

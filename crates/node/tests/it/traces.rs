@@ -105,6 +105,11 @@ async fn calls_of_the_engine_api_become_spans_with_their_stages() {
     assert_eq!(attribute(&call, "block.hash"), &hash);
     assert_eq!(attribute(&call, "block.number"), &json!({"intValue": "1"}));
     assert_eq!(attribute(&call, "status"), &json!({"stringValue": "VALID"}));
+    assert_eq!(attribute(&call, "block.known"), &json!({"boolValue": false}));
+    // The same payload came again.
+    let known = |span: &Value| attribute(span, "block.known")["boolValue"] == true;
+    let known = collector.span("newPayload", known).await;
+    assert_eq!(attribute(&known, "status"), &json!({"stringValue": "VALID"}));
     let invalid = |span: &Value| attribute(span, "status")["stringValue"] == "INVALID";
     collector.span("newPayload", invalid).await;
     let (start, end) = (time(&call, "startTimeUnixNano"), time(&call, "endTimeUnixNano"));
@@ -116,6 +121,9 @@ async fn calls_of_the_engine_api_become_spans_with_their_stages() {
             assert!(within.contains(&time(&span, member)), "{span} in {call}");
         }
     }
+    let stages = collector.spans();
+    let of_known = stages.iter().find(|span| span["parentSpanId"] == known["spanId"]);
+    assert_eq!(of_known, None, "nothing ran for it");
     let chosen = |span: &Value| attribute(span, "block.hash") == &hash;
     let chosen = collector.span("forkchoiceUpdated", chosen).await;
     assert_eq!(attribute(&chosen, "status"), &json!({"stringValue": "VALID"}));
