@@ -57,8 +57,8 @@ impl Handler for Api {
         self.has_page.then(|| page::response(|method| self.entry(method).is_some()))
     }
 
-    fn user_agent(&self, user_agent: &str) {
-        if let Some(condition) = &self.condition {
+    fn user_agent(&self, method: &str, user_agent: &str) {
+        if let Some(condition) = self.condition.as_ref().filter(|_| drives(method)) {
             condition.user_agent(user_agent);
         }
     }
@@ -82,6 +82,20 @@ impl Handler for Api {
         self.metrics.called(name, begun.elapsed(), answer.as_ref().err());
         answer.map_err(Error::in_message)
     }
+}
+
+/// Whether a method of the Engine API is one that a consensus client alone calls: provers and
+/// monitors with the same secret read.
+fn drives(method: &str) -> bool {
+    const DRIVING: [&str; 5] = [
+        "engine_newPayload",
+        "engine_forkchoiceUpdated",
+        // Not engine_getPayloadBodies.
+        "engine_getPayloadV",
+        "engine_exchangeCapabilities",
+        "engine_getClientVersion",
+    ];
+    DRIVING.iter().any(|driving| method.starts_with(driving))
 }
 
 impl Api {

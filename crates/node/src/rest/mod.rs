@@ -22,7 +22,7 @@ use alloy_primitives::Bytes;
 use engine_api::Fork;
 use engine_api::headers::{CLIENT_VERSION, EXECUTION_VERSION, OCTET_STREAM};
 use engine_api::{REST_BASE, limits};
-use rpc::rest::header::{CACHE_CONTROL, CONTENT_TYPE};
+use rpc::rest::header::{CACHE_CONTROL, CONTENT_TYPE, USER_AGENT};
 use rpc::rest::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use rpc::{Pieces, quote};
 use serde_json::json;
@@ -41,6 +41,7 @@ pub(crate) fn answer(api: &Api, request: Request) -> Response {
     let is_driving = request.method == Method::POST
         && matches!(name, "payloads" | "payloads/witness" | "forkchoice");
     if let Some(condition) = api.condition.as_ref().filter(|_| is_driving) {
+        let client = client.or_else(|| request.headers.get(USER_AGENT));
         if let Some(Ok(client)) = client.map(HeaderValue::to_str) {
             condition.user_agent(client);
         }

@@ -690,3 +690,28 @@ async fn the_proof_of_an_absent_account_has_zeroes_for_its_hashes() {
     // It has no storage yet.
     assert_eq!(proof["storageHash"], json!(trie::EMPTY_ROOT_HASH), "{proof}");
 }
+
+/// A call of the Engine API's port under a User-Agent.
+async fn call_as(node: &mut TestNode, agent: &'static str, method: &str, params: Value) {
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
+    headers.insert("user-agent", HeaderValue::from_static(agent));
+    let reply = node.engine.request(Method::POST, "/", headers, call.to_string()).await;
+    assert_eq!(reply.expect("an answer").status, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_agent_names_the_consensus_client_with_calls_of_one_alone() {
+    let mut node = TestNode::start(genesis_of_osaka()).await;
+    for method in ["eth_blockNumber", "engine_getPayloadBodiesByHashV1", "engine_getBlobsV1"] {
+        call_as(&mut node, "prover/1", method, json!([[]])).await;
+        let status = node.ok("deponent_status", json!([])).await;
+        assert_eq!(status["consensusClient"]["name"], Value::Null, "{method}: {status}");
+    }
+    let head = state(&node.head().await);
+    call_as(&mut node, "beacon/2", "engine_forkchoiceUpdatedV3", json!([head, null])).await;
+    call_as(&mut node, "prover/1", "engine_getPayloadBodiesByHashV1", json!([[]])).await;
+    let status = node.ok("deponent_status", json!([])).await;
+    assert_eq!(status["consensusClient"]["name"], "beacon/2", "{status}");
+}

@@ -113,10 +113,6 @@ impl HttpConnection {
         }
         if self.port.jwt.is_some() {
             self.slot.trust();
-            let agent = head.headers.get(header::USER_AGENT);
-            if let Some(Ok(agent)) = agent.map(HeaderValue::to_str) {
-                self.port.handler.user_agent(agent);
-            }
         }
         if !is_resource
             && is_probe(&head, &body)
@@ -184,7 +180,10 @@ impl HttpConnection {
         let (accepted, method) = (AcceptedCodings::read(&head.headers), head.method.clone());
         let response = match is_resource {
             true => self.answer_resource(head, body, turn).await?,
-            false => self.answer_message(body, turn).await?,
+            false => {
+                let agent = head.headers.get(header::USER_AGENT).cloned();
+                self.answer_message(body, turn, agent).await?
+            }
         };
         encode(&self.port, accepted, &method, response)
     }
@@ -203,7 +202,14 @@ impl HttpConnection {
 
     /// Calls the handler's methods. The turn ends with the calls, whether or not the client hangs
     /// up before.
-    async fn answer_message(&self, body: RequestBody, turn: Option<Turn>) -> Answer {
+    async fn answer_message(
+        &self,
+        body: RequestBody,
+        turn: Option<Turn>,
+        agent: Option<HeaderValue>,
+    ) -> Answer {
+        // Only a token tells who has called.
+        let agent = agent.filter(|_| self.port.jwt.is_some());
         let port = Arc::clone(&self.port);
         // Dropped when the client hangs up, and with it the future of this function.
         let waits = Arc::new(());
@@ -211,7 +217,12 @@ impl HttpConnection {
         let called = self.port.answer_message(&self.slot, body, move |request| {
             let _turn = &turn;
             match is_wanted.strong_count() > 0 {
-                true => message::call_handler(&*port.handler, request),
+                true => {
+                    if let Some(Ok(agent)) = agent.as_ref().map(HeaderValue::to_str) {
+                        port.handler.user_agent(&request.method, agent);
+                    }
+                    message::call_handler(&*port.handler, request)
+                }
                 false => Err(Error::hung_up()),
             }
         });

@@ -59,10 +59,10 @@ pub trait Handler: Send + Sync + 'static {
         None
     }
 
-    /// Is told the User-Agent of each request with a valid token, before it is answered. It must be
+    /// Is told the User-Agent of a request with a valid token, before each call in it. It must be
     /// quick.
-    fn user_agent(&self, user_agent: &str) {
-        _ = user_agent;
+    fn user_agent(&self, method: &str, user_agent: &str) {
+        _ = (method, user_agent);
     }
 
     /// The resources that are offered over HTTP beside JSON-RPC.
