@@ -159,6 +159,12 @@ impl Engine {
         Witnesses::new(&self.shared).size(record)
     }
 
+    /// The same where it is known at once: the nodes of a block are listed soon after its verdict,
+    /// and [`witness_size`](Self::witness_size) waits for it. `None` until then, too.
+    pub fn known_witness_size(&self, record: &BlockRecord) -> Option<WitnessSize> {
+        Witnesses::new(&self.shared).known_size(record)
+    }
+
     /// Where the time of the block went that was validated last, and its hash.
     pub fn last_timings(&self) -> Option<(B256, Timings)> {
         self.last().as_ref().map(|last| (last.hash, last.timings))

@@ -133,9 +133,14 @@ pub(crate) const FEE_PERCENTILES: usize = 100;
 /// The longest file that is read as the node's key, in bytes: 64 digits, and white space.
 pub(crate) const KEY_FILE_BYTES: u64 = 1 << 10;
 
-/// Events of the chain that wait to be turned into notifications: a minute of catching up. Beyond
-/// them subscribers are ended.
-pub(crate) const FEED_EVENTS: usize = 1 << 14;
+/// Events of the chain that wait to be turned into notifications: five come with each block
+/// (validated, its cost, the fork choice, its change of the head, persisted), so these are 8,192
+/// blocks, a minute of catching up. They take some 16 MB. Beyond them subscribers are ended.
+pub(crate) const FEED_EVENTS: usize = 5 << 13;
+
+/// How long a line of the log waits for room on the standard error: a reader that is busy reads on
+/// within this time, and one that has stopped must not stop the node.
+pub(crate) const STDERR_WAIT: Duration = Duration::from_secs(1);
 
 /// Hashes of blocks in these events: 4 MiB.
 pub(crate) const FEED_HASHES: usize = 1 << 17;

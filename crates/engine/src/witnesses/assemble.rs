@@ -54,8 +54,22 @@ impl<'a> Witnesses<'a> {
     }
 
     /// How much a block's witness is, without putting it together; `None` for the first block of a
-    /// chain.
+    /// chain. It waits for a block whose nodes are still to be listed.
     pub(crate) fn size(&self, record: &BlockRecord) -> Option<WitnessSize> {
+        self.size_by(record, |read_set| Some(self.addresses(read_set).len()))
+    }
+
+    /// The same, or `None` where it would take waiting.
+    pub(crate) fn known_size(&self, record: &BlockRecord) -> Option<WitnessSize> {
+        self.size_by(record, |read_set| Some(read_set.listed()?.addresses.len()))
+    }
+
+    /// `count` counts the nodes of a block where they are not listed yet.
+    fn size_by(
+        &self,
+        record: &BlockRecord,
+        count: impl Fn(&ReadSet) -> Option<usize>,
+    ) -> Option<WitnessSize> {
         let read_set = record.read_set.as_ref()?;
         let codes = read_set.codes.len();
         let headers = (record.number() - read_set.first_ancestor) as usize;
@@ -71,7 +85,7 @@ impl<'a> Witnesses<'a> {
                 (count, Some(bytes))
             }
             (Some(ReadNodes { addresses, bytes }), _) => (addresses.len(), *bytes),
-            (None, None) => (self.addresses(read_set).len(), None),
+            (None, None) => (count(read_set)?, None),
         };
         let code_bytes = newest.and_then(|newest| newest.codes);
         let code_bytes =

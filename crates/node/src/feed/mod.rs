@@ -152,8 +152,13 @@ impl Feed {
                     self.observe(&event, &mut observers);
                 }
                 Next::Quiet => {}
-                Next::Lost => {
-                    tracing::warn!("subscribers are ended: too many changes of the chain waited");
+                Next::Lost(events) => {
+                    tracing::warn!(
+                        events,
+                        "events were lost, and subscribers are ended: too many changes of the \
+                         chain waited"
+                    );
+                    observers.iter_mut().for_each(|observer| observer.lost(events));
                     let heads = self.engine.heads();
                     let mut state = self.state();
                     // Their connections end with the topics.
@@ -170,8 +175,9 @@ impl Feed {
 
     fn observe(&self, event: &ChainEvent, observers: &mut [Box<dyn Observer>]) {
         let witness = match event {
+            // Without waiting: subscribers would wait too.
             ChainEvent::Ran(figures) => {
-                self.block(figures.hash).and_then(|record| self.engine.witness_size(&record))
+                self.block(figures.hash).and_then(|record| self.engine.known_witness_size(&record))
             }
             _ => None,
         };
@@ -272,7 +278,10 @@ impl fmt::Debug for Feed {
 impl Drop for FeedThread {
     fn drop(&mut self) {
         self.queue.close();
-        // It ends after the event under way, and lets go of the engine.
+        // It ends after the event under way, and lets go of the engine. That takes no longer than
+        // reading some blocks and writing some lines of the log, which wait for the standard error
+        // up to `STDERR_WAIT` and are dropped then. Where witnesses have subscribers, it may wait
+        // for blocks to be sealed, which never waits for this thread.
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {

@@ -20,8 +20,8 @@ pub(super) struct EventQueue {
 struct Waiting {
     events: VecDeque<ChainEvent>,
     hashes: usize,
-    /// Whether events were lost.
-    is_lossy: bool,
+    /// Events that were lost since the last look.
+    lost: u64,
     is_closed: bool,
 }
 
@@ -30,8 +30,8 @@ struct Waiting {
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(super) enum Next {
     Event(ChainEvent),
-    /// Too many events waited, and were dropped.
-    Lost,
+    /// Too many events waited, and so many were dropped.
+    Lost(u64),
     /// Nothing came.
     Quiet,
     Closed,
@@ -44,8 +44,8 @@ impl EventQueue {
         waiting.hashes += hashes(event);
         waiting.events.push_back(event.clone());
         if waiting.events.len() > FEED_EVENTS || waiting.hashes > FEED_HASHES {
+            waiting.lost += waiting.events.len() as u64;
             (waiting.events, waiting.hashes) = (VecDeque::new(), 0);
-            waiting.is_lossy = true;
         }
         drop(waiting);
         self.changed.notify_one();
@@ -58,8 +58,8 @@ impl EventQueue {
             if waiting.is_closed {
                 return Next::Closed;
             }
-            if std::mem::take(&mut waiting.is_lossy) {
-                return Next::Lost;
+            if waiting.lost > 0 {
+                return Next::Lost(std::mem::take(&mut waiting.lost));
             }
             if let Some(event) = waiting.events.pop_front() {
                 waiting.hashes -= hashes(&event);
@@ -99,6 +99,12 @@ mod tests {
     use std::time::Duration;
 
     #[test]
+    fn the_events_take_as_much_memory_as_the_bound_says() {
+        let bytes = FEED_EVENTS * size_of::<ChainEvent>();
+        assert!((8 << 20..20 << 20).contains(&bytes), "{bytes} bytes");
+    }
+
+    #[test]
     fn events_come_in_order_and_too_many_are_lost_at_once() {
         let queue = Arc::new(EventQueue::default());
         let event = |byte| ChainEvent::Valid(B256::with_last_byte(byte));
@@ -111,7 +117,7 @@ mod tests {
             queue.push(&event(3));
         }
         queue.push(&event(4));
-        assert_eq!(next(), Next::Lost);
+        assert_eq!(next(), Next::Lost(FEED_EVENTS as u64 + 1));
         assert_eq!(next(), Next::Event(event(4)));
         assert_eq!(queue.next(Instant::now()), Next::Quiet);
         queue.push(&event(5));

@@ -30,6 +30,7 @@ pub(super) struct BlockMetrics {
     gas_used: Counter,
     transactions: Counter,
     invalid: Counter,
+    events_lost: Counter,
     last_gas_used: Gauge,
     last_gas_per_second: FloatGauge,
     state_reads: Family<Labels<1>, Counter>,
@@ -46,6 +47,11 @@ impl Observer for MetricsObserver {
     fn event(&mut self, event: &ChainEvent, witness: Option<WitnessSize>) {
         self.0.blocks.observe(event, witness);
     }
+
+    /// The gauges are those of the next block that runs.
+    fn lost(&mut self, events: u64) {
+        self.0.blocks.events_lost.inc_by(events);
+    }
 }
 
 impl BlockMetrics {
@@ -58,6 +64,7 @@ impl BlockMetrics {
             gas_used: Counter::default(),
             transactions: Counter::default(),
             invalid: Counter::default(),
+            events_lost: Counter::default(),
             last_gas_used: Gauge::default(),
             last_gas_per_second: FloatGauge::default(),
             state_reads: Family::default(),
@@ -83,6 +90,7 @@ impl BlockMetrics {
         let help = "Transactions of validated blocks";
         registry.register("transactions", help, self.transactions.clone());
         registry.register("invalid_blocks", "Payloads found invalid", self.invalid.clone());
+        registry.register("events_lost", EVENTS_LOST, self.events_lost.clone());
         let help = "Gas of the block that was validated last";
         registry.register("last_block_gas_used", help, self.last_gas_used.clone());
         let help = "The same, by the time in which it ran";
@@ -174,6 +182,8 @@ impl BlockMetrics {
 const STAGES: &str = "Time of each stage of a validated block; catching_up is a part of root";
 const FORKCHOICE: &str = "Time of a fork choice in the engine";
 const BUILD: &str = "Time to build a payload, when it is first asked for";
+const EVENTS_LOST: &str =
+    "Events of the chain that were dropped uncounted, since too many waited to be counted";
 const STATE_READS: &str = "What validated blocks have read of the state, each thing once a block";
 
 const fn answer_label(answer: ForkchoiceAnswer) -> &'static str {

@@ -225,6 +225,15 @@ impl Observer for BlockLog {
         }
     }
 
+    fn lost(&mut self, _: u64) {
+        self.log_all();
+        let (head, persisted) = (self.engine.heads().head, self.engine.persisted_heads().head);
+        self.head = self.number(&head).unwrap_or(self.head);
+        self.persisted = self.number(&persisted).unwrap_or(self.persisted);
+        // The next block that runs says how far blocks are ahead of the head.
+        (self.ran, self.chosen) = (self.head, Instant::now());
+    }
+
     fn second(&mut self) {
         self.log_due_blocks();
         self.log_due_settled();
