@@ -1,6 +1,7 @@
 //! The log: its level, its form, and the files that it goes to.
 
 mod file;
+mod stderr;
 
 use std::env::{VarError, var};
 use std::io::IsTerminal;
@@ -18,6 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::flags::values::{count, parse_bytes};
 use file::RotatedFile;
+use stderr::Stderr;
 
 /// The level, the form and the files of the log.
 #[derive(Debug, Args)]
@@ -68,7 +70,7 @@ impl LogArgs {
         });
         let file = file.transpose()?.map(|file| lines(file, false, self.log_format));
         let is_terminal = std::io::stderr().is_terminal();
-        let errors = lines(std::io::stderr, is_terminal, self.log_format);
+        let errors = lines(Stderr::default(), is_terminal, self.log_format);
         tracing_subscriber::registry().with(filter).with(errors).with(file).init();
         FILTER.set(handle).expect("a program begins to log once");
         Ok(())

@@ -1,6 +1,6 @@
 //! The log of a running node, as an operator reads it.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::persistence::{Process, directory};
 use crate::support::{genesis_of_all_forks, genesis_of_osaka};
 use alloy_eips::eip8282::BUILDER_EXIT_CONTRACT_ADDRESS;
+use rpc::{Client, JwtSecret};
 use serde_json::{Value, json};
 
 /// The file of a node's log.
@@ -249,4 +250,36 @@ fn a_genesis_that_lacks_a_contract_of_amsterdam_has_a_warning() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0]["contract"], "builder exits");
     assert_eq!(found[0]["amsterdam"], 50);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_standard_error_is_full_and_not_read_answers_and_stops() {
+    let dir = directory();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let mut filler = writer.try_clone().expect("a descriptor");
+    let filler = std::thread::spawn(move || while filler.write_all(&[b'.'; 4096]).is_ok() {});
+    let mut log = Log::of(dir.path());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    command.args(["node", "--testing", "--http.port", "0", "--authrpc.port", "0"]);
+    command.arg("--chain").arg(dir.path().join("genesis.json"));
+    command.arg("--datadir").arg(dir.path().join("data"));
+    command.arg("--log.file").arg(&log.path).env("RUST_LOG", "info").stderr(writer);
+    std::fs::write(&log.path, "").expect("a file");
+    let child = command.spawn().expect("the program runs");
+    drop(command);
+    let (_, engine) = log.until(&["Engine API", "engine="]).await;
+    let (_, public) = log.until(&["public JSON-RPC", "http="]).await;
+    let jwt = JwtSecret::load(&dir.path().join("data/jwt.hex")).expect("a secret");
+    let client = Client::connect(field(&engine, "engine"), Some(jwt)).await.expect("a connection");
+    let mut node = Process::of(child, client, field(&public, "http").to_owned());
+    let genesis = node.head().await;
+    let hash = node.add(&genesis, json!([]), json!([])).await;
+    node.choose(&hash, false).await;
+    log.until(&["block VALID", "number=1 "]).await;
+    terminate(node.child.id());
+    let ended = tokio::time::timeout(Duration::from_secs(60), node.ended()).await;
+    let (status, _) = ended.expect("it stops");
+    assert_eq!(status, Some(0));
+    drop(reader);
+    filler.join().expect("no panic");
 }

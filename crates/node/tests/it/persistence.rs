@@ -70,6 +70,11 @@ impl Process {
         Self { child, engine, public, log }
     }
 
+    /// A node that runs already, and whose log is read elsewhere.
+    pub(crate) fn of(child: Child, engine: Client, public: String) -> Self {
+        Self { child, engine, public, log: std::thread::spawn(Vec::new) }
+    }
+
     pub(crate) async fn head(&mut self) -> Value {
         self.engine.call("eth_getBlockByNumber", json!(["latest", false])).await.expect("a head")
     }
