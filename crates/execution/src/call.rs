@@ -1,8 +1,8 @@
 use crate::cache::BlockCache;
 use crate::codes::Context;
-use crate::evm::{environment, evm_with};
+use crate::evm::{BlockEvm, environment, evm_with};
 use crate::limits::CALL_CHANGES;
-use crate::recorder::Recorder;
+use crate::recorder::{ReadError, Recorder};
 use crate::{BlockError, ChainSpec};
 use alloy_consensus::{Header, TxType};
 use alloy_eips::eip2930::AccessList;
@@ -10,17 +10,21 @@ use alloy_eips::eip7702::SignedAuthorization;
 use alloy_evm::Evm;
 use alloy_primitives::map::{AddressMap, B256Map};
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, keccak256};
+use revm::Database;
 use revm::bytecode::opcode;
-use revm::context::TxEnv;
+use revm::context::{JournalTr, TxEnv};
 use revm::context_interface::either::Either;
 use revm::context_interface::result::{
-    EVMError, ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError, ResultAndState,
+    EVMError, ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError, Output,
+    ResultAndState,
 };
+use revm::database_interface::bal::EvmDatabaseError;
 use revm::interpreter::instructions::host;
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{
     Instruction, InstructionContext, InstructionExecResult, InstructionResult,
 };
+use revm::state::{Account as EvmAccount, EvmStorageSlot};
 use std::collections::BTreeMap;
 use trie::{Account, EMPTY_ROOT_HASH};
 use witness::{State, StateError};
@@ -137,16 +141,20 @@ pub fn call<S: State>(
     let bounded = (opcode::TSTORE, Instruction::new(bounded_tstore::<S>));
     let mut evm = evm_with(&mut db, env, Some(bounded));
     evm.set_inspector_enabled(true);
-    for address in overrides.keys() {
-        evm.precompiles_mut().apply_precompile(address, |_| None);
-    }
-    let result = evm.transact_raw(transaction(chain, header, call));
+    let result = match prepare(&mut evm, overrides) {
+        Ok(()) => evm.transact_raw(transaction(chain, header, call)),
+        Err(error) => Err(EVMError::Database(error)),
+    };
     drop(evm);
     if let Some(error) = db.recorder().error.take() {
         return Err(error.into());
     }
     match result {
         Ok(ResultAndState { result, .. }) => Ok(match result {
+            // So the library says that the caller has the last nonce.
+            ExecutionResult::Success { output: Output::Create(_, None), .. } => {
+                CallOutcome::Halted(halt(&HaltReason::NonceOverflow))
+            }
             ExecutionResult::Success { output, .. } => CallOutcome::Returned(output.into_data()),
             ExecutionResult::Revert { output, .. } => CallOutcome::Reverted(output),
             ExecutionResult::Halt { reason, .. } => CallOutcome::Halted(halt(&reason)),
@@ -156,6 +164,35 @@ pub fn call<S: State>(
         }
         Err(error) => Err(BlockError::Internal(error.to_string())),
     }
+}
+
+/// Puts into the EVM what it would not ask the state for.
+///
+/// The EVM takes the slots of an account that it creates as zero unless they are in its journal.
+/// A precompiled contract that is overridden is an ordinary account, but warm, as all that the fork
+/// has are (EIP-2929).
+fn prepare<S: State>(
+    evm: &mut BlockEvm<'_, OverriddenState<'_, S>>,
+    overrides: &StateOverrides,
+) -> Result<(), EvmDatabaseError<ReadError>> {
+    let warm = evm.components().2.addresses().copied().collect();
+    evm.journaled_state.warm_precompiles(&warm);
+    for (&address, found) in overrides {
+        evm.precompiles_mut().apply_precompile(&address, |_| None);
+        let Some(StorageOverride::Whole(slots) | StorageOverride::Some(slots)) = &found.storage
+        else {
+            continue;
+        };
+        let info = evm.db_mut().basic(address)?.unwrap_or_default();
+        let mut account = EvmAccount::from(info).with_cold_mark();
+        for (&slot, &value) in slots {
+            let mut value = EvmStorageSlot::new(value, account.transaction_id);
+            value.mark_cold();
+            account.storage.insert(slot, value);
+        }
+        evm.journaled_state.state.insert(address, account);
+    }
+    Ok(())
 }
 
 /// TSTORE, within the bound of a call's memory.

@@ -4,6 +4,7 @@ use alloy_primitives::{Address, Bytes, TxKind, U256, address};
 use deponent_execution::{
     AccountOverride, BlockError, Call, CallOutcome, StateOverrides, StorageOverride,
 };
+use std::collections::BTreeMap;
 use testing::asm::*;
 use testing::world::{self, Signer, StartAccount, World, marker};
 use witness::{State, StateError};
@@ -192,6 +193,34 @@ fn overrides_stand_in_place_of_the_state() {
     let nonce = AccountOverride { nonce: Some(41), ..none };
     let created = U256::from_be_slice(MAIN.create(41).as_slice());
     check_with(&world(creates, Vec::new()), &to_main(), &one(nonce), created);
+}
+
+#[test]
+fn overrides_are_seen_where_the_evm_does_not_ask_the_state() {
+    // The slot of an account that the call creates.
+    let init = give(&[&push(&[0])[..], &[SLOAD]].concat());
+    let creation = Call { to: TxKind::Create, input: init, ..to_main() };
+    let world = world(Bytes::new(), Vec::new());
+    let slots = BTreeMap::from([(U256::ZERO, U256::from(42))]);
+    for storage in [StorageOverride::Some(slots.clone()), StorageOverride::Whole(slots)] {
+        let account = AccountOverride { storage: Some(storage), ..AccountOverride::default() };
+        let created = StateOverrides::from_iter([(creation.from.create(0), account)]);
+        check_with(&world, &creation, &created, U256::from(42));
+    }
+    // An account whose nonce is the last creates no contract.
+    let last = AccountOverride { nonce: Some(u64::MAX), ..AccountOverride::default() };
+    let last = StateOverrides::from_iter([(creation.from, last)]);
+    let outcome = run(&world, &creation, &last);
+    assert_eq!(outcome, CallOutcome::Halted("nonce uint64 overflow".into()));
+    // All precompiled contracts are warm, an overridden one too: the gas of BALANCE, and 7.
+    for (address, cost) in [(IDENTITY, 107), (OTHER, 2_607)] {
+        let look = [&[0x5a][..], &push(address.as_slice()), &[0x31, 0x50, 0x5a, 0x90, 0x03]];
+        let world = self::world(give(&look.concat()), Vec::new());
+        for override_of in [IDENTITY, OTHER] {
+            let one = StateOverrides::from_iter([(override_of, AccountOverride::default())]);
+            check_with(&world, &to_main(), &one, U256::from(cost));
+        }
+    }
 }
 
 #[test]

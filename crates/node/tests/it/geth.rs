@@ -187,6 +187,53 @@ fn calls() -> Vec<Value> {
             );
         }
     }
+    calls.extend(overridden_calls());
+    calls
+}
+
+/// Calls that see what is overridden, where the EVM might not look.
+fn overridden_calls() -> Vec<Value> {
+    // CREATE2 of the input with the salt 0, and a call of what was created.
+    let factory = Address::left_padding_from(&[0x0c, 0x0d, 0xe0]);
+    let creates = json!({"code": "0x365f5f375f365f5ff55f5f5f5f5f855af1503d5f5f3e3d5ff3"});
+    // Returns slot 0 from its init code, as its code.
+    let init = bytes!("5f545f5260205ff3");
+    let created = factory.create2_from_code(B256::ZERO, &init);
+    // A STORE there first: what it costs shows the value before.
+    let stores = bytes!("60055f555a5f5260205ff3");
+    let stored = factory.create2_from_code(B256::ZERO, &stores);
+    let slots = json!({B256::ZERO.to_string(): B256::with_last_byte(42)});
+    let mut calls = Vec::new();
+    for kind in ["state", "stateDiff"] {
+        for (address, input) in [(created, &init), (stored, &stores)] {
+            let mut overrides = json!({factory.to_string(): creates});
+            overrides[address.to_string()] = json!({kind: slots});
+            calls.push(json!([{"to": factory, "input": input}, "latest", overrides]));
+        }
+        // The same at the top.
+        let from = Address::repeat_byte(0x98);
+        let overrides = json!({from.create(0).to_string(): {kind: slots}});
+        calls.push(json!([{"from": from, "input": init}, "latest", overrides]));
+        calls.push(json!([{"from": from, "input": stores}, "latest", overrides]));
+    }
+    // The gas of BALANCE of a precompiled contract that is overridden, and of one that is not.
+    for byte in [1, 2, 9] {
+        for fields in [json!({}), json!({"balance": "0x1"}), json!({"code": "0x00"})] {
+            let gas = json!({"code": format!("0x5a60{byte:02x}31505a90035f5260205ff3")});
+            let mut overrides = json!({OTHER.to_string(): gas});
+            overrides[Address::with_last_byte(2).to_string()] = fields;
+            calls.push(json!([{"to": OTHER}, "latest", overrides]));
+        }
+    }
+    // The last nonce, of an account that creates, at the top and below it.
+    let from = Address::repeat_byte(0x98);
+    for nonce in ["0xffffffffffffffff", "0xfffffffffffffffe"] {
+        let last = json!({from.to_string(): {"nonce": nonce}});
+        calls.push(json!([{"from": from, "input": init}, "latest", last]));
+        calls.push(json!([{"from": from, "to": OTHER}, "latest", last]));
+        let creator = json!({"nonce": nonce, "code": "0x5f5f5ff05f525a60205260405ff3"});
+        calls.push(json!([{"to": OTHER}, "latest", {OTHER.to_string(): creator}]));
+    }
     calls
 }
 
