@@ -1,6 +1,7 @@
 //! Floor 3. Work behind the answers: blocks are sealed, persisted and pruned.
 
 use crate::after::queue::{Queue, RanBlock};
+use crate::limits;
 use crate::shared::Shared;
 use crate::threads::background::lower_priority;
 use crate::threads::joined::JoinedThread;
@@ -64,7 +65,7 @@ fn start(
 ) -> JoinedThread {
     let (shared, queue) = (shared.clone(), queue.clone());
     JoinedThread::start(name.into(), move || {
-        lower_priority();
+        lower_priority(limits::BACKGROUND_NICE);
         run(&shared, &queue);
     })
 }

@@ -98,7 +98,8 @@ impl BlockThreads {
 
     fn readers(&self, options: &EngineOptions) -> Option<&ThreadPool> {
         let count = options.prefetch_threads;
-        let start = || ThreadPool::start(count, "prefetch", lower_priority);
+        let lowered = || lower_priority(limits::BACKGROUND_NICE);
+        let start = || ThreadPool::start(count, "prefetch", lowered);
         (count > 0).then(|| self.readers.get_or_init(start))
     }
 }
