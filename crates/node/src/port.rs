@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use engine::SyncProgress;
 use rpc::rest::{Request, Resources, Response, StatusCode};
-use rpc::{Error, Handler, Json, Method, Params, RawValue};
+use rpc::{Code, Error, Handler, Json, Method, Params, RawValue};
 use rpc::{Subscription, SubscriptionMethods};
 use serde_json::json;
 
@@ -30,7 +30,7 @@ impl Handler for Api {
         // The Engine API has the reason in `data`, all others in the message.
         answer.map_err(|error| match method.starts_with("engine_") {
             true => error,
-            false => error.in_message(),
+            false => self.told(error.in_message()),
         })
     }
 
@@ -80,7 +80,7 @@ impl Handler for Api {
             .and_then(|feed| api::subscribe(feed, method, Params::of(params)?));
         let name = SUBSCRIPTIONS.iter().map(|kind| kind.subscribe).find(|name| *name == method);
         self.metrics.called(name, begun.elapsed(), answer.as_ref().err());
-        answer.map_err(Error::in_message)
+        answer.map_err(|error| self.told(error.in_message()))
     }
 }
 
@@ -99,6 +99,19 @@ fn drives(method: &str) -> bool {
 }
 
 impl Api {
+    /// An error as the port tells it: a fault of ours may name files, and the public port says
+    /// nothing of where they are.
+    fn told(&self, error: Error) -> Error {
+        let is_public = error.is(Code::Internal) && !self.offers_rest();
+        match self.condition.as_ref().filter(|_| is_public) {
+            Some(condition) => {
+                let message = condition.without_directory(&error.message);
+                Error { message: message.into(), ..error }
+            }
+            None => error,
+        }
+    }
+
     /// Why the chain cannot be relied on now; nothing where blocks are validated, a consensus
     /// client leads, and the chain is in step with it.
     pub(crate) fn why_not_ready(&self, detail: Detail) -> Vec<String> {

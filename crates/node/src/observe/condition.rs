@@ -107,6 +107,11 @@ impl NodeCondition {
         (client.name.clone(), client.last.clone())
     }
 
+    /// A text in which files of the data directory are named by their paths in there.
+    pub(crate) fn without_directory(&self, text: &str) -> String {
+        text.replace(&format!("{}/", self.data_dir.display()), "")
+    }
+
     /// A fork choice was applied.
     pub(crate) fn chosen(&self) {
         self.has_chosen.store(true, Ordering::Relaxed);

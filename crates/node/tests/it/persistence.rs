@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
@@ -449,6 +450,31 @@ async fn a_gap_is_told_by_eth_syncing_and_ready_until_it_is_filled() {
     let missing = format!("missing=2 missing_hash={}", params[0][0]["blockHash"].as_str().unwrap());
     assert_eq!(log.matches("a block is missing").count(), 1, "{log}");
     assert!(log.contains(&missing), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_public_port_does_not_say_where_a_damaged_file_is() {
+    let dir = directory();
+    // The codes of the genesis are read from the disk by the second one.
+    Process::start(dir.path()).await.kill();
+    let mut node = Process::start(dir.path()).await;
+    let entries = std::fs::read_dir(dir.path().join("data/chain")).expect("a directory");
+    let paths = entries.map(|entry| entry.expect("readable").path());
+    for path in paths.filter(|path| path.to_str().is_some_and(|path| path.contains("/codes"))) {
+        let bytes = std::fs::metadata(&path).expect("a file").len();
+        let file = std::fs::OpenOptions::new().write(true).open(&path).expect("a file");
+        file.write_all_at(&vec![0xff; bytes as usize - 64], 64).expect("written");
+    }
+    let mut public = Client::connect(&node.public, None).await.expect("a connection");
+    let params = json!(["0x000F3df6D732807Ef1319fB7B8bB8522d0Beac02", "latest"]);
+    let said = public.call::<Value>("eth_getCode", &params).await;
+    let said = said.expect_err("damaged").to_string();
+    let path = dir.path().to_str().expect("UTF-8");
+    assert!(said.contains("chain/codes-0") && !said.contains(path), "{said}");
+    // A caller with the secret may know.
+    let whole = node.engine.call::<Value>("eth_getCode", &params).await;
+    let whole = whole.expect_err("damaged").to_string();
+    assert!(whole.contains(&format!("{path}/data/chain/codes-0")), "{whole}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
