@@ -200,3 +200,22 @@ const fn answer_label(answer: ForkchoiceAnswer) -> &'static str {
 fn of_items() -> Histogram {
     Histogram::new(exponential_buckets(16.0, 4.0, 9))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_events_are_counted_and_gauges_are_those_of_the_next_block() {
+        let metrics = Arc::new(Metrics::default());
+        let mut observer = MetricsObserver(metrics.clone());
+        let ran = |gas_used| ChainEvent::Ran(BlockFigures { gas_used, ..BlockFigures::default() });
+        observer.event(&ran(7), None);
+        observer.lost(5);
+        observer.lost(1);
+        assert_eq!(metrics.blocks.events_lost.get(), 6);
+        observer.event(&ran(9), None);
+        assert_eq!(metrics.blocks.last_gas_used.get(), 9);
+        assert_eq!(metrics.blocks.gas_used.get(), 16);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::persistence::{Process, directory};
@@ -252,6 +252,18 @@ fn a_genesis_that_lacks_a_contract_of_amsterdam_has_a_warning() {
     assert_eq!(found[0]["amsterdam"], 50);
 }
 
+/// A program that is killed where a test fails before it has been handed on.
+struct KilledChild(Option<Child>);
+
+impl Drop for KilledChild {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_whose_standard_error_is_full_and_not_read_answers_and_stops() {
     let dir = directory();
@@ -265,13 +277,17 @@ async fn a_node_whose_standard_error_is_full_and_not_read_answers_and_stops() {
     command.arg("--datadir").arg(dir.path().join("data"));
     command.arg("--log.file").arg(&log.path).env("RUST_LOG", "info").stderr(writer);
     std::fs::write(&log.path, "").expect("a file");
-    let child = command.spawn().expect("the program runs");
+    let mut child = KilledChild(Some(command.spawn().expect("the program runs")));
     drop(command);
     let (_, engine) = log.until(&["Engine API", "engine="]).await;
     let (_, public) = log.until(&["public JSON-RPC", "http="]).await;
     let jwt = JwtSecret::load(&dir.path().join("data/jwt.hex")).expect("a secret");
     let client = Client::connect(field(&engine, "engine"), Some(jwt)).await.expect("a connection");
-    let mut node = Process::of(child, client, field(&public, "http").to_owned());
+    let mut node = Process::of(
+        child.0.take().expect("it is there"),
+        client,
+        field(&public, "http").to_owned(),
+    );
     let genesis = node.head().await;
     let hash = node.add(&genesis, json!([]), json!([])).await;
     node.choose(&hash, false).await;
