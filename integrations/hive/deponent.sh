@@ -63,7 +63,7 @@ peers=()
 exec deponent node --log.level "$level" "${storage[@]}" "${chain[@]}" "${peers[@]}" \
   --memory 4GiB --datadir.min-free 0 --testing \
   --http --http.addr "$address" --http.port "$http_port" \
-  --http.api admin,debug,eth,net,rpc,testing,txpool,web3 \
+  --http.api admin,debug,eth,net,rpc,txpool,web3 \
   --http.vhosts '*' --http.corsdomain '*' \
   --ws --ws.addr "$address" --ws.port "$ws_port" --ws.origins '*' \
   --authrpc.addr "$address" --authrpc.port "$engine_port" --authrpc.jwtsecret "$root/jwt.hex"
