@@ -278,7 +278,7 @@ struct MemoryArgs {
     total_memory: Option<u64>,
     #[arg(long = "http.memory", value_name = "BYTES", value_parser = parse_port_bytes,
           help = with_default("Memory of all requests, answers and connections of the public \
-                               port, calls that run aside", DEFAULT_MEMORY.http))]
+                               port, without calls that run", DEFAULT_MEMORY.http))]
     http_memory: Option<u64>,
     #[arg(long = "authrpc.memory", value_name = "BYTES", value_parser = parse_port_bytes,
           help = with_default("The same of the Engine API's port and the Unix socket together",

@@ -82,8 +82,8 @@ impl Default for Metrics {
 }
 
 const NEW_PAYLOAD: &str = "Time of a payload in the engine, until its verdict is known";
-const CALLS: &str = "Time of a JSON-RPC call, from its turn to its answer, sending aside";
-const REQUESTS: &str = "Time of a REST request, from its turn to its answer, sending aside";
+const CALLS: &str = "Time of a JSON-RPC call, from its turn to its answer, without sending it";
+const REQUESTS: &str = "Time of a REST request, from its turn to its answer, without sending it";
 const CALL_ERRORS: &str = "JSON-RPC calls that were answered with an error, by its code";
 const REQUEST_ERRORS: &str = "REST requests that were answered with an error, by its status";
 
