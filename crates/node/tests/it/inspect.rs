@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::support::{OSAKA, TestNode, attributes, new_payload, raw};
-use crate::verify::lines;
+use crate::verify::{certificate, lines, stateless_input, tls_proxy};
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256};
 use deponent_node::demo::World;
@@ -203,4 +203,61 @@ async fn witnesses_are_compared_by_their_items_and_then_by_their_order() {
         assert_eq!(output.status.code(), Some(4), "{args:?}");
         assert!(lines(&output)[0].starts_with("UNREADABLE: "), "{output:?}");
     }
+}
+
+/// Files in all forms, and an endpoint over TLS: each is summed up as the block of the endpoint in
+/// the clear is, and none differs from it.
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_the_form_and_the_endpoint_the_witness_is_the_same() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut node = chain(2).await;
+    let plain = format!("http://{}", node.node.http_addr);
+    let secure = format!("https://localhost:{}", tls_proxy(node.node.http_addr).await);
+    let cacert = certificate("localhost.pem");
+    let cacert = ["--cacert", cacert.to_str().expect("UTF-8")];
+    let input = stateless_input(&node, 2);
+    let block: Bytes = serde_json::from_value(
+        node.public("debug_getRawBlock", json!(["0x2"])).await.expect("a block"),
+    )
+    .expect("bytes");
+    let given = node.public("debug_executionWitness", json!(["0x2"])).await.expect("a witness");
+    let write = |name: &str, content: &[u8]| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, content).expect("written");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let whole = write("whole.ssz", &input.encode().expect("within the limits"));
+    let block = write("block.rlp", &block);
+    let ssz = write("witness.ssz", &witness::ssz::encode(&input.witness).expect("short"));
+    let json = write("witness.json", given.to_string().as_bytes());
+    let inspected = |args: &[&str]| {
+        let output = witness(&[&["inspect", "--json"], args].concat());
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {output:?}");
+        let mut found = json_of(&output);
+        found["input"].take();
+        found
+    };
+    let expected = inspected(&["--rpc", &plain, "2"]);
+    let (plain, endpoint) = (format!("{plain}#2"), format!("{secure}#2"));
+    let block = ["--block", &block];
+    assert_eq!(inspected(&[&["--rpc", &secure, "2"], &cacert[..]].concat()), expected);
+    for (what, args) in [
+        (&plain, &[][..]),
+        (&endpoint, &cacert[..]),
+        (&whole, &[]),
+        (&ssz, &block[..]),
+        (&json, &block[..]),
+    ] {
+        assert_eq!(inspected(&[&[what.as_str()], args].concat()), expected, "{what}");
+        let output = witness(&[&["diff", "--strict", &plain, what], args].concat());
+        assert_eq!(output.status.code(), Some(0), "{what}: {output:?}");
+        assert_eq!(lines(&output)[0], "SAME: items and order are the same", "{what}");
+    }
+    // Another block's witness beside this block; and an authority that it does not know.
+    let output = witness(&["diff", &format!("{plain}#1"), &whole]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let other = certificate("other.pem");
+    let output = witness(&["inspect", &endpoint, "--cacert", other.to_str().expect("UTF-8")]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    assert!(lines(&output)[0].contains("--cacert FILE"), "{output:?}");
 }

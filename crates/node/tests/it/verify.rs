@@ -233,26 +233,31 @@ fn a_file_that_is_no_block_with_its_witness_says_what_it_is() {
     }
 }
 
+/// A canonical block and its witness as a stateless input.
+pub(crate) fn stateless_input(node: &TestNode, number: u64) -> StatelessInput {
+    let engine = node.node.engine();
+    let hash = engine.canonical_hash(number).expect("readable").expect("a block");
+    let record = engine.block(hash).expect("readable").expect("a block");
+    let fork = ProtocolFork::of(engine.chain().fork_of(&record.block.header)).expect("one");
+    let requests: Vec<_> = record.requests.iter().cloned().collect();
+    let list = record.block_access_list.clone().unwrap_or_default();
+    let request = NewPayloadRequest::of_block(fork, &record.block, &requests, list);
+    let witness = engine.witness(hash).expect("kept").expect("executed");
+    StatelessInput {
+        new_payload_request: request.expect("made"),
+        witness: (*witness).clone(),
+        chain_id: engine.chain().chain_id(),
+        public_keys: None,
+    }
+}
+
 #[tokio::test]
 async fn a_stateless_input_is_verified_as_it_is_and_in_hex() {
     let dir = tempfile::tempdir().expect("a directory");
     let (node, chain) = chain(dir.path()).await;
-    let engine = node.node.engine();
     let mut files = Vec::new();
     for number in 1..=7 {
-        let hash = engine.canonical_hash(number).expect("readable").expect("a block");
-        let record = engine.block(hash).expect("readable").expect("a block");
-        let fork = ProtocolFork::of(engine.chain().fork_of(&record.block.header)).expect("one");
-        let requests: Vec<_> = record.requests.iter().cloned().collect();
-        let list = record.block_access_list.clone().unwrap_or_default();
-        let request = NewPayloadRequest::of_block(fork, &record.block, &requests, list);
-        let witness = engine.witness(hash).expect("kept").expect("executed");
-        let input = StatelessInput {
-            new_payload_request: request.expect("made"),
-            witness: (*witness).clone(),
-            chain_id: engine.chain().chain_id(),
-            public_keys: None,
-        };
+        let input = stateless_input(&node, number);
         let bytes = Bytes::from(input.encode().expect("within the limits"));
         for (name, content) in [
             (format!("{number}.ssz"), bytes.to_vec()),
@@ -418,12 +423,12 @@ fn payload_with(payload: &Value, parent_root: &Value, requests: &[&Bytes]) -> Va
 }
 
 /// A certificate of `localhost`, and its key.
-fn certificate(name: &str) -> PathBuf {
+pub(crate) fn certificate(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/src/load/tls").join(name)
 }
 
 /// The port of a proxy with TLS in front of this address.
-async fn tls_proxy(to: std::net::SocketAddr) -> u16 {
+pub(crate) async fn tls_proxy(to: std::net::SocketAddr) -> u16 {
     let chain = CertificateDer::pem_file_iter(certificate("localhost.pem")).expect("a file");
     let config =
         ServerConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
