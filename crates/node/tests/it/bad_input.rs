@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use crate::support::*;
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256, Bytes, TxKind};
+use deponent_node::demo::World;
 use engine_api::NewPayload;
 use rpc::{Code, JwtSecret};
 use serde_json::{Value, json};
@@ -504,6 +505,37 @@ async fn a_block_that_cannot_be_built_changes_nothing() {
     }
     node.ok(method, with(2, Value::Null)).await;
     assert_eq!(node.head().await, head);
+}
+
+/// From Amsterdam on a transaction has at most 2^32 - 1 gas; a block may have more.
+#[tokio::test]
+async fn a_block_with_a_transaction_of_too_much_gas_is_not_built() {
+    const MOST: u64 = u32::MAX as u64;
+    let amsterdam = ALL_FORKS[5];
+    let world = World::new(0).expect("a world");
+    let mut genesis = genesis_of_all_forks();
+    genesis["config"]["chainId"] = json!(world.genesis.config.chain_id);
+    genesis["gasLimit"] = json!(format!("{:#x}", 3 * MOST));
+    let accounts = serde_json::to_value(&world.genesis.alloc).expect("JSON");
+    let alloc = genesis["alloc"].as_object_mut().expect("an object");
+    alloc.extend(accounts.as_object().expect("an object").clone());
+    let mut node = TestNode::start(genesis).await;
+    let head = node.head().await;
+    let with = |gas: &[u64]| {
+        let to = TxKind::Call(Address::ZERO);
+        let signed = |(nonce, gas): (usize, &u64)| world.sign(nonce as u64, to, Bytes::new(), *gas);
+        let transactions: Result<Vec<_>, _> = gas.iter().enumerate().map(signed).collect();
+        let transactions = raw(&transactions.expect("signed"));
+        json!([head, attributes(amsterdam.time, amsterdam.forkchoice), transactions, "0x"])
+    };
+    let method = "testing_buildBlockV1";
+    for gas in [MOST + 1, 2 * MOST - (1 << 28)] {
+        let words = format!("transaction 1 has a gas limit of {gas}, at most {MOST} allowed");
+        node.refused(method, with(&[MOST, gas]), Code::Server, &words).await;
+    }
+    node.refused(method, with(&[4 * MOST]), Code::Server, "transaction 0").await;
+    let built = node.ok(method, with(&[MOST, MOST])).await;
+    node.adopt(amsterdam, &built).await;
 }
 
 /// Sends a request as it is and returns the status line's number and the body.

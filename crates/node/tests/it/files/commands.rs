@@ -5,12 +5,15 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use alloy_primitives::{Address, B256, U256, hex};
 use alloy_rpc_types_engine::PayloadAttributes;
 use deponent_node::{Node, NodeOptions};
 use engine::{Engine, EngineOptions, Genesis, Verdict};
 use execution::{ChainSpec, SealedBlock};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use rpc::Client;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -360,6 +363,50 @@ fn an_import_that_is_killed_goes_on() {
     chain.import("data", "the head is block 54");
     let root = read(&chain.file).last().expect("blocks").block.header.state_root;
     chain.run("data", &["db", "verify"], &format!("nodes is {root}"));
+}
+
+/// At any time from its start to its end.
+#[test]
+fn an_indexing_that_is_killed_goes_on() {
+    let Some(chain) = Chain::new() else { return };
+    chain.import("data", "54 blocks");
+    let open = || {
+        let disk =
+            DirectoryDisk::open(chain.folder.path("data").join("chain")).expect("it is there");
+        Database::open(disk, &state::Options::default()).expect("it opens")
+    };
+    let mut random = StdRng::seed_from_u64(testing::seed());
+    let begun = Instant::now();
+    chain.run("data", &["db", "index", "--anew"], "indexed from block 0");
+    let whole = begun.elapsed();
+    let blocks = blocks(&read(&chain.file));
+    for _ in 0..20 {
+        open().drop_lookup().expect("written");
+        for _ in 0..random.random_range(1..4) {
+            let mut killed = chain
+                .command("data", &["db", "index"])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("run");
+            std::thread::sleep(whole.mul_f64(random.random_range(0.0..1.2)));
+            killed.kill().expect("killed");
+            killed.wait().expect("ended");
+        }
+        chain.run("data", &["db", "index"], "indexed from block 0");
+        let database = open();
+        assert_eq!(database.indexed_from().expect("readable"), Some(0));
+        for block in &blocks {
+            let (number, hash, bloom) =
+                (block.header.number, block.hash(), block.header.logs_bloom);
+            let found = database.blocks_by_bloom(number..=number, &|found| *found == bloom);
+            assert_eq!(found.expect("readable"), Some(vec![(number, hash)]));
+            for transaction in &block.body.transactions {
+                let found = database.transaction_blocks(transaction.hash()).expect("readable");
+                assert!(found.contains(&number), "block {number}: {found:?}");
+            }
+        }
+    }
 }
 
 #[test]
