@@ -1,6 +1,8 @@
 //! Deponent and geth agree: on every block that our node builds, on its roots, and on each other's
 //! witnesses. Runs when a geth binary is there: `GETH`, on the path, or where `go install` puts it.
 
+use std::time::Duration;
+
 use crate::geth_methods;
 use alloy_eips::eip2718::Encodable2718;
 use alloy_genesis::GenesisAccount;
@@ -61,8 +63,9 @@ async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
         head: ours.engine().heads().head,
         differ: Vec::new(),
     };
-    for transactions in blocks(&world) {
-        pair.agree(&transactions).await;
+    let blocks = blocks(&world);
+    for transactions in &blocks {
+        pair.agree(transactions).await;
         pair.calls_agree(&calls()).await;
     }
     for depth in 0..8 {
@@ -76,6 +79,8 @@ async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
     let sessions = [session("ours").await, session("geth").await];
     pair.differ.extend(geth_methods::differences(&sessions[0], &sessions[1]).await);
     pair.subscriptions_agree(&sessions).await;
+    let nonce = blocks.iter().map(Vec::len).sum::<usize>() as u64;
+    pair.logs_agree(&sessions, &world, nonce).await;
     let differ = std::mem::take(&mut pair.differ);
     assert!(differ.is_empty(), "{}", differ.join("\n"));
     ours.stop().await;
@@ -361,6 +366,52 @@ impl Pair<'_> {
         heads[1].as_object_mut().expect("a header").retain(|_, value| !value.is_null());
         if heads[0] != heads[1] {
             self.differ.push(format!("newHeads: ours {}, geth's {}", heads[0], heads[1]));
+        }
+    }
+
+    /// Both tell subscribers the same logs while two blocks are added and then removed for another
+    /// one.
+    async fn logs_agree(&mut self, sessions: &[SessionClient; 2], world: &World, nonce: u64) {
+        let filters = [json!({}), json!({"address": LOGGERS[1]})];
+        let mut told: Vec<Vec<Notifications<Value>>> = Vec::new();
+        for filter in &filters {
+            let mut both = Vec::new();
+            for session in sessions {
+                let params = json!(["logs", filter]);
+                both.push(session.subscribe("eth_subscribe", params).await.expect("subscribed"));
+            }
+            told.push(both);
+        }
+        let parent = self.head;
+        let log = |nonce: u64, logger: usize, topics: [u8; 2]| -> Bytes {
+            let input = topics.map(B256::with_last_byte).concat().into();
+            let call = world.sign(nonce, TxKind::Call(LOGGERS[logger]), input, 100_000);
+            call.expect("signs").encoded_2718().into()
+        };
+        self.agree(&[log(nonce, 0, [1, 2]), log(nonce + 1, 1, [3, 1])]).await;
+        self.agree(&[log(nonce + 2, 1, [1, 1]), log(nonce + 3, 0, [2, 1])]).await;
+        self.head = parent;
+        self.agree(&[log(nonce, 1, [2, 2])]).await;
+        // Each of the four logs is added and removed, and the last one is added; half of them and
+        // that one are the other logger's.
+        for ((filter, count), both) in filters.iter().zip([9, 5]).zip(&mut told) {
+            let mut logs = [Vec::new(), Vec::new()];
+            for (told, logs) in both.iter_mut().zip(&mut logs) {
+                while logs.len() < count {
+                    let next = tokio::time::timeout(Duration::from_secs(60), told.next());
+                    let log =
+                        next.await.unwrap_or_else(|_| panic!("{filter}: no more than {logs:?}"));
+                    logs.push(log.expect("a log"));
+                }
+            }
+            let [mut ours, geth] = logs;
+            // We tell of what leaves the newest first, as it is undone; geth the oldest first.
+            let removed = &mut ours[count / 2..count - 1];
+            assert!(removed.iter().all(|log| log["removed"] == true), "{removed:?}");
+            removed.reverse();
+            if ours != geth {
+                self.differ.push(format!("logs {filter}: ours {ours:?}, geth's {geth:?}"));
+            }
         }
     }
 
