@@ -124,4 +124,22 @@ mod tests {
         queue.close();
         assert_eq!(next(), Next::Closed);
     }
+
+    #[test]
+    fn the_hashes_in_events_are_bounded_too_and_go_with_their_event() {
+        let queue = Arc::new(EventQueue::default());
+        let (left, joined) = [(); 2].map(|()| vec![B256::ZERO; FEED_HASHES / 4]).into();
+        let heads =
+            engine::Heads { genesis: B256::ZERO, head: B256::ZERO, safe: None, finalized: None };
+        let half = ChainEvent::Chosen(HeadChange { before: heads, now: heads, left, joined });
+        let next = || queue.next(Instant::now() + Duration::from_secs(60));
+        for _ in 0..3 {
+            queue.push(&half);
+            queue.push(&half);
+            assert_eq!([next(), next()], [(); 2].map(|()| Next::Event(half.clone())));
+        }
+        (0..3).for_each(|_| queue.push(&half));
+        assert_eq!(next(), Next::Lost(3));
+        assert_eq!(queue.next(Instant::now()), Next::Quiet);
+    }
 }

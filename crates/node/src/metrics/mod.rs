@@ -160,3 +160,6 @@ fn of_blocks() -> Histogram {
 fn of_calls() -> Histogram {
     Histogram::new(exponential_buckets(0.000_05, 4.0, 10))
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use client::{CodeCache, ConnectOptions, EngineClient, Wire};
 use deponent_node::NodeOptions;
+use deponent_node::demo::World;
 use engine_api::ssz::ExecutionPayloadEnvelope;
 use rpc::Code;
 use serde_json::{Value, json};
@@ -174,6 +177,57 @@ async fn what_is_counted_is_what_was_done_and_every_metric_is_in_the_table() {
     compare_with_table(&found);
 }
 
+/// One answer over each wire, which its own series count and no others.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_wire_counts_its_answers_and_their_bytes() {
+    let world = World::new(6).expect("a world");
+    let mut node = node_with_metrics(serde_json::to_value(&world.genesis).expect("JSON")).await;
+    // More than goes through the socket where a descriptor is asked for.
+    let transactions = [world.read_codes(0, 6).expect("signed")];
+    let attributes = attributes(world.genesis.timestamp + 12, 3);
+    let params = json!([node.head().await, attributes, raw(&transactions), "0x"]);
+    let envelope = node.ok("testing_buildBlockV1", params).await;
+    let call = new_payload_call(4, &envelope);
+    let sidecar = call.sidecar();
+    let tcp = node.node.engine_addr.to_string();
+    let unix = format!("unix:{}", node.node.ipc_path.as_ref().expect("it listens").display());
+    let wires = [
+        ("json", Wire::Json, &tcp),
+        ("json_unix", Wire::Json, &unix),
+        ("ssz", Wire::Ssz, &tcp),
+        ("ssz_unix", Wire::Ssz, &unix),
+        ("descriptor", Wire::Descriptor, &unix),
+    ];
+    for (at, (label, wire, address)) in wires.into_iter().enumerate() {
+        let secret = (address == &tcp).then(|| node.node.jwt.clone());
+        let options = ConnectOptions { secret, wire: Some(wire), codes: CodeCache::Off };
+        let mut client = EngineClient::connect_with(address, options).await.expect("connects");
+        let answer = client.new_payload_with_witness(&call.payload, &sidecar).await;
+        let received = answer.expect("an answer").1.expect("VALID").received_bytes as f64;
+        let name =
+            |name: &str| format!("deponent_witness_{name}{{wire=\"{label}\",codes=\"whole\"}}");
+        // The time is taken once the server has let go of what it sent.
+        let found = loop {
+            let found = Exposition::read(&scrape(&node).await);
+            let count = name("transport_duration_seconds_count");
+            if found.series.get(&count).is_some_and(|count| *count > 0.0) {
+                break found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        for counted in ["assembly_duration_seconds", "transport_duration_seconds", "answer_bytes"] {
+            assert_eq!(found.value(&name(&format!("{counted}_count"))), 1.0, "{label}, {counted}");
+            let prefix = format!("deponent_witness_{counted}_count{{");
+            let all = found.series.iter().filter(|(series, _)| series.starts_with(&prefix));
+            assert_eq!(all.map(|(_, count)| count).sum::<f64>(), (at + 1) as f64, "{counted}");
+        }
+        // JSON-RPC has some bytes around it.
+        let around = received - found.value(&name("answer_bytes_sum"));
+        let most = if wire == Wire::Json { 100.0 } else { 0.0 };
+        assert!((0.0..=most).contains(&around), "{label}: {around} bytes of {received}");
+    }
+}
+
 /// The same payload over REST with its witness; and a request without a token.
 pub(crate) async fn over_rest(node: &TestNode, envelope: &Value) {
     let call = new_payload_call(4, envelope);
@@ -192,6 +246,73 @@ pub(crate) async fn over_rest(node: &TestNode, envelope: &Value) {
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     let (head, _) = request(node.node.engine_addr, "GET", "/engine/v1/none", &token, b"").await;
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_number_of_a_block_is_under_its_own_name() {
+    let mut node = node_with_metrics(genesis_of_osaka()).await;
+    run_blocks(&mut node, 5).await;
+    let mut hashes = Vec::new();
+    for number in 0..=5 {
+        let params = json!([format!("{number:#x}"), false]);
+        hashes.push(node.ok("eth_getBlockByNumber", params).await["hash"].clone());
+    }
+    let choice = json!({
+        "headBlockHash": hashes[5], "safeBlockHash": hashes[4], "finalizedBlockHash": hashes[3],
+    });
+    node.ok("engine_forkchoiceUpdatedV3", json!([choice, null])).await;
+    node.node.engine().persist().expect("a disk");
+    let found = Exposition::read(&scrape(&node).await);
+    let numbers = [
+        ("head", 5.0),
+        ("safe", 4.0),
+        ("finalized", 3.0),
+        ("persisted", 5.0),
+        ("oldest_state", 0.0),
+        ("highest_known", 5.0),
+    ];
+    for (block, number) in numbers {
+        let series = format!("deponent_block_number{{block=\"{block}\"}}");
+        assert_eq!(found.value(&series), number, "{block}");
+    }
+}
+
+/// Each file of the chain's directory is counted once, with its length.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_parts_of_the_disk_are_all_files_of_the_chain() {
+    let mut node = node_with_metrics(genesis_of_osaka()).await;
+    run_blocks(&mut node, 5).await;
+    node.node.engine().persist().expect("a disk");
+    let chain = node.dir.path().join("data/chain");
+    let files = || -> Vec<(String, u64)> {
+        let files = std::fs::read_dir(&chain).expect("a directory").map(|file| {
+            let file = file.expect("it is there");
+            let name = file.file_name().into_string().expect("UTF-8");
+            (name, file.metadata().expect("it is there").len())
+        });
+        let mut files: Vec<_> = files.collect();
+        files.sort_unstable();
+        files
+    };
+    // No file has changed meanwhile.
+    let (found, files) = loop {
+        let before = files();
+        let found = Exposition::read(&scrape(&node).await);
+        if files() == before {
+            break (found, before);
+        }
+    };
+    let all = |name: &str| -> f64 {
+        let series = found.series.iter().filter(|(series, _)| series.starts_with(name));
+        series.map(|(_, value)| value).sum()
+    };
+    assert_eq!(all("deponent_disk_files{"), files.len() as f64);
+    let bytes: u64 = files.iter().map(|(_, bytes)| bytes).sum();
+    assert_eq!(all("deponent_disk_bytes{"), bytes as f64);
+    let index = files.iter().find(|(name, _)| name == "index").expect("the index");
+    assert_eq!(found.value("deponent_disk_bytes{part=\"index\"}"), index.1 as f64);
+    // The version of the format, and the lock.
+    assert_eq!(found.value("deponent_disk_files{part=\"other\"}"), 2.0, "{files:?}");
 }
 
 /// Prometheus' own check of a text of metrics, where it is installed: in CI it is.

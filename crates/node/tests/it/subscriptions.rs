@@ -232,11 +232,16 @@ async fn witnesses_are_told_of_with_what_becomes_of_their_blocks() {
     let params = &item["urls"]["json"]["params"];
     let json = chain.node.unix_client().await.call::<Value>(&method_of_json, params).await;
     let json = json.expect("a witness").to_string().len() as u64;
+    let path = item["urls"]["ssz"].as_str().expect("a path");
+    let (headers, get) = (rpc::rest::HeaderMap::new(), rpc::rest::Method::GET);
+    let reply = chain.node.engine.request(get, path, headers, Bytes::new()).await;
+    let ssz = reply.expect("an answer").body.len() as u64;
+    assert_eq!(item["urls"].get("statelessInput"), None, "it begins with Amsterdam");
     let check_sizes = |item: &Value, is_exact: Option<bool>| {
         let sizes = &item["sizes"];
         let exact = sizes["exact"].as_bool().expect("a boolean");
         assert!(is_exact.is_none_or(|expected| expected == exact), "{sizes}");
-        for (name, bytes) in [("rlp", rlp), ("json", json)] {
+        for (name, bytes) in [("ssz", ssz), ("rlp", rlp), ("json", json)] {
             let told = sizes[name].as_u64().expect("bytes");
             assert!(if exact { told == bytes } else { told >= bytes }, "{name}: {bytes}, {sizes}");
         }
@@ -262,6 +267,13 @@ async fn witnesses_are_told_of_with_what_becomes_of_their_blocks() {
     let item = next(&mut told).await;
     assert_eq!(status_of(&item), (genesis.clone(), "finalized".into()));
     assert_eq!(item.get("sizes"), None, "genesis has no witness");
+    // An unchanged block is not told again.
+    let back =
+        json!({"headBlockHash": one, "safeBlockHash": genesis, "finalizedBlockHash": genesis});
+    chain.node.ok("engine_forkchoiceUpdatedV3", json!([back, null])).await;
+    assert_eq!(status_of(&next(&mut told).await), (genesis.clone(), "safe".into()));
+    chain.node.ok("engine_forkchoiceUpdatedV3", json!([choice, null])).await;
+    assert_eq!(status_of(&next(&mut told).await), (one.clone(), "safe".into()));
     assert!(told.unsubscribe("deponent_unsubscribeWitnesses").await.expect("an answer"));
 }
 
@@ -283,12 +295,17 @@ async fn a_subscriber_that_comes_back_is_told_what_it_missed() {
     }
     let last = branch[3].clone();
     chain.choose(&last).await;
+    // A block on the head never left the chain.
+    chain.first_nonce = 4;
+    let above = chain.build(&last, &[], 2).await;
+    let above = chain.validate(&above).await;
     let cases = [
         (&genesis, vec![], &branch[..]),
         (&one, vec![], &branch[1..]),
         (&two, vec![&two], &branch[1..]),
         (&branch[2], vec![], &branch[3..]),
         (&last, vec![], &[]),
+        (&above, vec![], &[]),
     ];
     let method = "deponent_subscribeWitnesses";
     let mut followers = Vec::new();
@@ -312,6 +329,25 @@ async fn a_subscriber_that_comes_back_is_told_what_it_missed() {
         for status in ["valid", "canonical"] {
             assert_eq!(status_of(&next(told).await), (next_hash.clone(), status.into()));
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_witness_of_amsterdam_can_be_had_as_a_stateless_input() {
+    let mut node = TestNode::start(genesis_of_all_forks()).await;
+    let address = node.node.http_addr.to_string();
+    let client = SessionClient::connect(&address, None).await.expect("a connection");
+    let mut told = subscribe(&client, "deponent_subscribeWitnesses", json!([])).await;
+    for (fork, is_there) in [(ALL_FORKS[4], false), (ALL_FORKS[5], true)] {
+        node.extend(fork, fork.time, &[]).await;
+        let urls = next(&mut told).await["urls"].clone();
+        assert_eq!(urls.get("statelessInput").is_some(), is_there, "{urls}");
+        if let Some(path) = urls["statelessInput"].as_str() {
+            let (headers, get) = (rpc::rest::HeaderMap::new(), rpc::rest::Method::GET);
+            let reply = node.engine.request(get, path, headers, Bytes::new()).await;
+            assert_eq!(reply.expect("an answer").status, 200, "{path}");
+        }
+        assert_eq!(next(&mut told).await["status"], "canonical");
     }
 }
 

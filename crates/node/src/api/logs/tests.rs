@@ -19,6 +19,7 @@ use testing::world::{self, Signer, StartAccount};
 
 use super::super::Api;
 use super::super::log_filter::LogFilter;
+use super::{LOG_ANSWER_BYTES, LOG_BLOCK_BYTES, LOG_READ_BYTES, LOGS, LogAnswer};
 use crate::logs::block_logs;
 
 /// Contracts that log the first word of their input, with the words of it as topics: two, one and
@@ -336,7 +337,9 @@ fn what_is_wrong_with_a_query_is_said() {
     refused(range("pending", "pending"), -32602, "pending logs are not supported");
     refused(range("safe", "latest"), -32000, "safe header not found");
     refused(json!({"blockHash": B256::ZERO}), -32000, "unknown block");
-    refused(json!({"blockHash": head, "toBlock": "0x2"}), -32602, "cannot specify both");
+    for end in ["fromBlock", "toBlock"] {
+        refused(json!({"blockHash": head, end: "0x2"}), -32602, "cannot specify both");
+    }
     refused(json!({"blockhash": head}), -32602, "blockhash");
     refused(json!({"topics": [[], [], [], [], []]}), -32602, "at most 4");
     let error = chain.answer("eth_getLogs", &json!([])).expect_err("no filter");
@@ -358,6 +361,47 @@ fn a_filter_that_matches_too_much_is_told_the_range_to_retry_with() {
     let error = query(0, 42).expect_err("21,000 logs");
     assert_eq!(error.code, -32602);
     assert!(error.message.contains("retry with the range 0x0 to 0x28"), "{error}");
+}
+
+#[test]
+fn one_block_alone_is_answered_however_many_logs_it_has() {
+    let mut chain = Chain::new(4);
+    let genesis = chain.engine().heads().genesis;
+    let full = |_: &mut Chain, nonce: u64| -> Vec<_> {
+        (nonce..nonce + 41).map(|nonce| Signer::new(1).call(nonce, MANY, Bytes::new())).collect()
+    };
+    let head = chain.branch(genesis, 2, full);
+    chain.choose(head);
+    let query = |from: &str, to: &str| {
+        chain.answer("eth_getLogs", &json!([{"fromBlock": from, "toBlock": to}]))
+    };
+    for block in ["0x1", "0x2"] {
+        let logs = query(block, block).expect("20,500 logs");
+        assert_eq!(logs.as_array().expect("a list").len(), 20_500);
+    }
+    // The range begins with it.
+    let error = query("0x1", "0x2").expect_err("more than one block");
+    assert!(error.message.contains("retry with the range 0x1 to 0x1"), "{error}");
+}
+
+#[test]
+fn an_answer_is_too_large_by_its_logs_by_its_bytes_and_by_what_was_read() {
+    let is_too_large = |count, bytes, read_bytes| {
+        let piece = vec![0; bytes];
+        LogAnswer { count, piece, read_bytes, ..LogAnswer::of_range() }.is_too_large()
+    };
+    assert!(!is_too_large(LOGS, LOG_ANSWER_BYTES, LOG_READ_BYTES));
+    assert!(is_too_large(LOGS + 1, 0, 0));
+    assert!(is_too_large(0, LOG_ANSWER_BYTES + 1, 0));
+    assert!(is_too_large(0, 0, LOG_READ_BYTES + 1));
+    // A block that is in memory counts as one that is read.
+    let chain = Chain::new(5);
+    let (api, genesis) = (Api::public_port(chain.engine().clone()), chain.engine().heads().genesis);
+    let mut answer = LogAnswer::of_range();
+    for _ in 0..2 {
+        assert!(answer.add(&api, genesis, &LogFilter::default()).expect("memory"));
+    }
+    assert!(answer.read_bytes >= 2 * LOG_BLOCK_BYTES, "{}", answer.read_bytes);
 }
 
 /// Prints how long a search over 10,000 blocks takes, of which every hundredth has such a log.
