@@ -61,13 +61,13 @@ pub(crate) fn subscribe(
 
 /// `eth_subscribe`.
 fn by_name(feed: &Feed, mut params: Params<'_>) -> Result<Subscription, Error> {
-    let name: &str = params.next("subscription name")?;
-    let filter: Option<LogFilter> = match name {
+    let name: String = params.next("subscription name")?;
+    let filter: Option<LogFilter> = match &*name {
         "logs" => params.optional("filter")?,
         _ => None,
     };
     params.end()?;
-    match name {
+    match &*name {
         "newHeads" => Ok(feed.heads()),
         "syncing" => Ok(feed.syncing()),
         "logs" => {

@@ -27,6 +27,7 @@ use queue::{EventQueue, Next};
 use times::BlockTimes;
 
 pub(crate) use witnesses::MissedError;
+use witnesses::RolledBack;
 
 /// The topics of a node, and the thread that fills them.
 pub(crate) struct Feed {
@@ -48,6 +49,8 @@ pub(crate) struct Feed {
 struct FeedState {
     topics: Topics,
     heads: Heads,
+    /// Blocks from which the head moved back, with none in their place.
+    rolled_back: RolledBack,
     is_syncing: bool,
 }
 
@@ -91,7 +94,8 @@ impl Feed {
             // As reth has it, which a tool that waits for persistence expects.
             topic.publish(json(&serde_json::json!({"number": number, "hash": hash})));
         });
-        let state = FeedState { topics: Topics::new(), heads, is_syncing: false };
+        let rolled_back = RolledBack::default();
+        let state = FeedState { topics: Topics::new(), heads, rolled_back, is_syncing: false };
         let replays = Arc::new(Semaphore::new(FEED_REPLAYS));
         let state = Mutex::new(state);
         let feed = Arc::new(Self {

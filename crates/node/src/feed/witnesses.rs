@@ -1,11 +1,12 @@
 //! `deponent_subscribeWitnesses`: that a block has a witness, and whether the block stays.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
 use alloy_hardforks::EthereumHardfork;
 use alloy_primitives::{B256, U64};
-use engine::{BlockRecord, ChainEvent, Engine, HeadChange, WitnessBytes, WitnessSize};
+use engine::{BlockRecord, ChainEvent, Engine, HeadChange, Heads, WitnessBytes, WitnessSize};
 use rpc::{Json, Subscription};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -66,13 +67,13 @@ impl Feed {
         let Some(seen) = seen else { return Ok(self.state().topics.witnesses.subscribe()) };
         let permit = self.replays.clone().try_acquire_owned().map_err(|_| MissedError::Busy)?;
         for _ in 0..FEED_ATTEMPTS {
-            let (subscription, head) = {
+            let (subscription, heads, rolled_back) = {
                 let state = self.state();
-                (state.topics.witnesses.subscribe(), state.heads.head)
+                (state.topics.witnesses.subscribe(), state.heads, state.rolled_back.clone())
             };
-            let Some(missed) = missed(&self.engine, seen, head)? else {
+            let Some(missed) = missed(&self.engine, seen, &heads, &rolled_back)? else {
                 // The chain has moved on, and its event comes at once.
-                self.wait_for_other_head(head);
+                self.wait_for_other_head(heads.head);
                 continue;
             };
             let engine = self.engine.clone();
@@ -99,6 +100,7 @@ impl Feed {
         let has_subscriptions = state.topics.witnesses.has_subscriptions();
         if let ChainEvent::Chosen(change) = event {
             state.heads = change.now;
+            state.rolled_back.note(change);
             self.told.notify_all();
         }
         if !has_subscriptions {
@@ -132,14 +134,37 @@ fn changes(event: &ChainEvent) -> Vec<(B256, BlockStatus)> {
 const SAFE: BlockStatus = BlockStatus::Safe;
 const FINALIZED: BlockStatus = BlockStatus::Finalized;
 
-/// The blocks after `seen` on the chain that ends with `head`: the branch of `seen` that is not
-/// canonical, the newest block first, and the canonical blocks. `None` when the chain does not end
-/// with `head` any more.
+/// The newest blocks that left the canonical chain when its head moved back.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RolledBack(VecDeque<B256>);
+
+impl RolledBack {
+    fn note(&mut self, change: &HeadChange) {
+        let Self(blocks) = self;
+        if change.joined.is_empty() {
+            blocks.extend(&change.left);
+        } else if !blocks.is_empty() {
+            blocks.retain(|hash| !change.joined.contains(hash));
+        }
+        let surplus = blocks.len().saturating_sub(FEED_REPLAY_BLOCKS as usize);
+        blocks.drain(..surplus);
+    }
+
+    fn contains(&self, hash: &B256) -> bool {
+        self.0.contains(hash)
+    }
+}
+
+/// What came after `seen` on the chain that ends with the head: the branch of `seen` that is not
+/// canonical, the newest block first, the canonical blocks, and the safe and the finalized block.
+/// `None` when the chain does not end with that head any more.
 fn missed(
     engine: &Engine,
     seen: B256,
-    head: B256,
+    heads: &Heads,
+    rolled_back: &RolledBack,
 ) -> Result<Option<Vec<(B256, BlockStatus)>>, MissedError> {
+    let head = heads.head;
     let failed = MissedError::Engine;
     let last = engine.number(&head).map_err(failed)?.ok_or(MissedError::Unknown(head))?;
     let mut left = Vec::new();
@@ -164,11 +189,13 @@ fn missed(
         return Ok(None);
     }
     if fork == last {
-        // A block on the head never left the chain.
-        left.clear();
+        // A block on the head has left the chain, or was not chosen yet.
+        left.retain(|(hash, _)| rolled_back.contains(hash));
     }
     let joined = canonical.into_iter().skip(1).flatten();
     left.extend(joined.map(|hash| (hash, BlockStatus::Canonical)));
+    left.extend(heads.safe.map(|hash| (hash, SAFE)));
+    left.extend(heads.finalized.map(|hash| (hash, FINALIZED)));
     Ok(Some(left))
 }
 
@@ -228,7 +255,7 @@ fn urls(engine: &Engine, record: &BlockRecord) -> Value {
         "rlp": format!("/engine/v1/witnesses/{hash}.rlp"),
         "json": {"method": "debug_executionWitnessByBlockHash", "params": [hash]},
     });
-    if engine.chain().fork_at(record.block.header.timestamp) >= EthereumHardfork::Amsterdam {
+    if engine.chain().fork_at(record.block.header.timestamp) >= EthereumHardfork::Paris {
         urls["statelessInput"] = json!(format!("/engine/v1/stateless-inputs/{hash}"));
     }
     urls
