@@ -121,10 +121,13 @@ impl Engine {
                 return not_applied(invalid.clone());
             }
             let Some(record) = &record else {
-                tree.unknown_head = Some(head);
-                drop(tree);
-                self.tell_behind();
-                self.log_unknown_head(head);
+                // Only what the consensus layer names is there to be waited for.
+                if matches!(leader, Leader::ConsensusLayer | Leader::Journal) {
+                    tree.unknown_head = Some(head);
+                    drop(tree);
+                    self.tell_behind();
+                    self.log_unknown_head(head);
+                }
                 return not_applied(Verdict::Syncing(Missing::Head { hash: head }));
             };
             // Point 3: the consensus layer begins with the last block of proof of work.

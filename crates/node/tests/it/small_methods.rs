@@ -72,6 +72,9 @@ async fn the_head_is_set_back_and_forth_by_hand() {
     assert_eq!(head["hash"], hashes[4]);
     let unknown = public.call::<bool>("debug_resetHead", [B256::ZERO]).await;
     assert!(unknown.expect_err("refused").to_string().contains("no valid block"));
+    // A hash that an operator mistypes is no head that the consensus client waits for.
+    let syncing: Value = public.call("eth_syncing", json!([])).await.expect("an answer");
+    assert_eq!(syncing, json!(false));
     node.stop().await;
 }
 
