@@ -16,6 +16,7 @@ use serde_json::json;
 use witness::Inspection;
 
 use crate::console::printed;
+use crate::disk::DiskFault;
 use crate::verify::{GivenBlock, form_differences};
 use diff::Difference;
 
@@ -130,7 +131,8 @@ pub(crate) fn run(args: &WitnessArgs) -> ExitCode {
         Ok(()) => ExitCode::from(status),
         Err(error) => {
             eprintln!("deponent: {}", printed(&error));
-            ExitCode::FAILURE
+            // Lower statuses are verdicts.
+            ExitCode::from(DiskFault::EXIT_STATUS)
         }
     }
 }

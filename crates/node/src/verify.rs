@@ -17,6 +17,7 @@ use rpc::{quote, read_json};
 use witness::Witness;
 
 use crate::console::{counted, printed as printed_error};
+use crate::disk::DiskFault;
 use crate::foreign_witness::{ForeignWitness, fields, without_result};
 use crate::limits::VERIFY_FILE_BYTES;
 
@@ -107,7 +108,8 @@ pub(crate) fn run(args: &VerifyArgs) -> ExitCode {
         Ok(()) => ExitCode::from(status),
         Err(error) => {
             eprintln!("deponent: {}", printed_error(&error));
-            ExitCode::FAILURE
+            // Lower statuses are verdicts.
+            ExitCode::from(DiskFault::EXIT_STATUS)
         }
     }
 }

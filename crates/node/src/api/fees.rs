@@ -109,9 +109,12 @@ pub(super) fn history(api: &Api, mut params: Params<'_>) -> Result<Json, Error> 
         );
         return Err(Error::new(Code::Server, detail));
     }
-    let newest = api.block_by_number(newest.0)?.filter(|_| count > 0);
-    let Some(newest) = newest else {
+    if count == 0 {
         return Json::of(&json!({"oldestBlock": "0x0", "gasUsedRatio": null}));
+    }
+    let Some(newest) = api.block_by_number(newest.0)? else {
+        let detail = "there is no such block: the consensus client has named none yet";
+        return Err(Error::new(Code::Server, detail));
     };
     let mut records = vec![newest];
     while (records.len() as u64) < count

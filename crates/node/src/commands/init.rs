@@ -49,11 +49,11 @@ const PREIMAGES: &str = "`geth dump` leaves out every account and slot whose key
 
 /// Runs `deponent init`.
 pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
-    ensure!(
-        args.state.is_some() || args.chain.metadata().is_ok_and(|data| data.is_file()),
-        "{} is read twice, so it has to be a file",
-        args.chain.display()
-    );
+    if args.state.is_none() {
+        let shown = args.chain.display();
+        let chain = args.chain.metadata().with_context(|| shown.to_string())?;
+        ensure!(chain.is_file(), "{shown} is read twice, so it has to be a file");
+    }
     let expected = Expected::read(args)?;
     let database = empty_database(args)?;
     let file = args.state.as_ref().unwrap_or(&args.chain);

@@ -145,6 +145,8 @@ fn warn_of_network(network: &NetworkArgs) {
 async fn run_until_stopped(options: NodeOptions, jwt_shown: &Path) -> anyhow::Result<()> {
     // The handlers come first, so that no signal is lost during the start.
     let mut signals = StopSignals::new()?;
+    // A write past the limit of a file's size is an error then, and does not end the process.
+    let _file_limit = signal(SignalKind::from_raw(FILE_SIZE_SIGNAL))?;
     let node = tokio::select! {
         node = Node::start(options) => node?,
         _ = signals.next() => return Ok(()),
@@ -178,6 +180,9 @@ async fn reload_at(mut signal: Signal, reload: ReloadLevel) {
         }
     }
 }
+
+/// SIGXFSZ, as a number.
+const FILE_SIZE_SIGNAL: i32 = rustix::process::Signal::XFSZ.as_raw();
 
 /// The exit status of a node that a second signal ends.
 const FORCED: i32 = 130;

@@ -363,6 +363,12 @@ fn an_output_that_cannot_be_written_is_an_error() {
         assert_eq!(output.status.code(), Some(1), "{to}: {said}");
         assert!(said.contains("cannot write to the standard output"), "{to}: {said}");
     }
+    // Where lower statuses are verdicts.
+    for command in [&["verify"][..], &["witness", "inspect"], &["witness", "diff", "/dev/null"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux");
+        let output = deponent().args(command).arg("/dev/null").stdout(full).output();
+        assert_eq!(output.expect("the program runs").status.code(), Some(74), "{command:?}");
+    }
 }
 
 #[test]

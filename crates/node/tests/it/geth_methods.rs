@@ -124,6 +124,7 @@ pub(crate) async fn differences(ours: &SessionClient, geth: &SessionClient) -> V
     // Both refuse.
     for (method, params) in [
         ("eth_feeHistory", json!(["0x1", "0xffff", []])),
+        ("eth_feeHistory", json!(["0x1", "finalized", []])),
         ("eth_feeHistory", json!(["0x1", "latest", [101]])),
         ("eth_feeHistory", json!(["0x1", "latest", [50, 20]])),
     ] {
