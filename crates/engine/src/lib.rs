@@ -122,7 +122,6 @@ pub use new_payload::Payload;
 pub use options::EngineOptions;
 pub use orphans::SyncProgress;
 pub use read::view::StateView;
-pub use threads::background::lower_priority;
 pub use witnesses::assembled::Assembled;
 
 #[cfg(test)]

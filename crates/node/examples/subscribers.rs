@@ -14,7 +14,6 @@ use anyhow::ensure;
 use client::EngineClient;
 use deponent_node::demo::World;
 use deponent_node::{Node, NodeOptions};
-use engine::lower_priority;
 use rpc::SessionClient;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -38,7 +37,10 @@ type Payload = (ExecutionPayload, ExecutionPayloadSidecar);
 pub(crate) fn main() -> anyhow::Result<()> {
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     // Subscribers are on other machines as a rule: here they take only what is left.
-    let last = || lower_priority(19);
+    let last = || {
+        rustix::process::setpriority_process(Some(rustix::thread::gettid()), 19)
+            .unwrap_or_default();
+    };
     let elsewhere = Builder::new_multi_thread().enable_all().on_thread_start(last).build()?;
     runtime.block_on(measure(elsewhere.handle()))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use engine::{Engine, EngineOptions, lower_priority};
+use engine::{Engine, EngineOptions};
 use rpc::{AllowedOrigins, Handler, JwtSecret, Limits, Listener, PortMemory, ServerOptions, serve};
 use state::Options as DatabaseOptions;
 use tokio::net::TcpListener;
@@ -426,7 +426,7 @@ impl PublicCalls {
             .max_blocking_threads(limits::PUBLIC_THREADS)
             .thread_name("public")
             .thread_keep_alive(limits::THREAD_KEPT)
-            .on_thread_start(|| lower_priority(limits::PUBLIC_NICE))
+            .on_thread_start(lower_priority)
             .build()?;
         Ok(Self(Some(runtime)))
     }
@@ -440,6 +440,16 @@ impl Drop for PublicCalls {
     fn drop(&mut self) {
         // Without waiting for calls: that may be where waiting is not allowed.
         self.0.take().expect("dropped once").shutdown_background();
+    }
+}
+
+/// Lets threads that work on blocks go first. On Linux alone priority is a thread's own.
+fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) =
+        rustix::process::setpriority_process(Some(rustix::thread::gettid()), limits::PUBLIC_NICE)
+    {
+        tracing::debug!(%error, "the priority of a thread stays as it is");
     }
 }
 

@@ -1,7 +1,6 @@
 //! Floor 3. Work behind the answers: blocks are sealed, persisted and pruned.
 
 use crate::after::queue::{Queue, RanBlock};
-use crate::limits;
 use crate::shared::Shared;
 use crate::threads::background::lower_priority;
 use crate::threads::joined::JoinedThread;
@@ -65,7 +64,7 @@ fn start(
 ) -> JoinedThread {
     let (shared, queue) = (shared.clone(), queue.clone());
     JoinedThread::start(name.into(), move || {
-        lower_priority(limits::BACKGROUND_NICE);
+        lower_priority();
         run(&shared, &queue);
     })
 }

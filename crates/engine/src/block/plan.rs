@@ -98,8 +98,7 @@ impl BlockThreads {
 
     fn readers(&self, options: &EngineOptions) -> Option<&ThreadPool> {
         let count = options.prefetch_threads;
-        let lowered = || lower_priority(limits::BACKGROUND_NICE);
-        let start = || ThreadPool::start(count, "prefetch", lowered);
+        let start = || ThreadPool::start(count, "prefetch", lower_priority);
         (count > 0).then(|| self.readers.get_or_init(start))
     }
 }

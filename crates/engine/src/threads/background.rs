@@ -41,17 +41,15 @@ impl Background {
     }
 }
 
-/// Lets other threads of the system go before the calling one, for good: by this nice value, from 1
-/// to 19, and, from Linux 6.12 on, by the length of its turns. Elsewhere it does nothing.
-///
-/// An answer, or its reader, that wakes where this thread runs would wait for the end of its turn
-/// otherwise, or the system's next tick: some milliseconds, where processors are few and no other
-/// is idle.
+/// Lets other threads of the system go before the calling one, for good: by its nice value, and,
+/// from Linux 6.12 on, by the length of its turns. An answer, or its reader, that wakes where this
+/// thread runs would wait for the end of its turn otherwise, or the system's next tick: some
+/// milliseconds, where processors are few and no other is idle.
 ///
 /// Both are needed. A thread that wakes goes first if it would be through with its turn earlier, by
 /// a clock that runs slower the lower a nice value is: with a short turn alone, this one would.
 #[cfg(target_os = "linux")]
-pub fn lower_priority(nice: i32) {
+pub(crate) fn lower_priority() {
     #[allow(unsafe_code, reason = "the system says a number, of the calling thread alone")]
     // SAFETY: nothing is passed but 0, the calling thread.
     let policy = unsafe { libc::sched_getscheduler(0) };
@@ -63,7 +61,7 @@ pub fn lower_priority(nice: i32) {
         size: size_of::<libc::sched_attr>() as u32,
         sched_policy: policy as u32,
         sched_flags: 0,
-        sched_nice: nice,
+        sched_nice: limits::BACKGROUND_NICE,
         sched_priority: 0,
         sched_runtime: limits::BACKGROUND_TURN.as_nanos() as u64,
         sched_deadline: 0,
@@ -77,14 +75,14 @@ pub fn lower_priority(nice: i32) {
     }
     // A container may forbid that call alone.
     let thread = Some(rustix::thread::gettid());
-    if let Err(error) = rustix::process::setpriority_process(thread, nice) {
+    if let Err(error) = rustix::process::setpriority_process(thread, limits::BACKGROUND_NICE) {
         tracing::debug!(%error, "the priority of a thread stays as it is");
     }
 }
 
 /// Elsewhere priority is not a thread's alone.
 #[cfg(not(target_os = "linux"))]
-pub fn lower_priority(_nice: i32) {}
+pub(crate) fn lower_priority() {}
 
 #[cfg(test)]
 mod tests;

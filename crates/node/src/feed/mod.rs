@@ -15,12 +15,12 @@ use std::time::Instant;
 
 use alloy_primitives::B256;
 use alloy_rpc_types_eth::{Header, Log};
+use engine::Timings;
 use engine::{BlockRecord, ChainEvent, Engine, HeadChange, Heads, PersistedBlock, SyncProgress};
-use engine::{Timings, lower_priority};
 use rpc::{Json, Published, Subscription, Topic};
 use tokio::sync::Semaphore;
 
-use crate::limits::{FEED_REPLAYS, OBSERVER_PAUSE, PUBLIC_NICE};
+use crate::limits::{FEED_REPLAYS, OBSERVER_PAUSE};
 use crate::logs::block_logs;
 use crate::observe::Observer;
 use queue::{EventQueue, Next};
@@ -148,7 +148,6 @@ impl Feed {
     }
 
     fn run(&self, mut observers: Vec<Box<dyn Observer>>) {
-        lower_priority(PUBLIC_NICE);
         let mut second = Instant::now() + OBSERVER_PAUSE;
         loop {
             match self.queue.next(second) {

@@ -8,7 +8,7 @@ fn a_background_thread_has_the_lowest_priority_and_short_turns() {
     let nice = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
     let before = nice();
     let yielding = std::thread::spawn(move || {
-        lower_priority(limits::BACKGROUND_NICE);
+        lower_priority();
         (nice(), turn())
     });
     let (lowered, turn) = yielding.join().unwrap();
