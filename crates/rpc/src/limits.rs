@@ -158,8 +158,8 @@ impl Limits {
             small_bodies_bytes: 0,
             sessions: 1024,
             running_calls: 0,
-            // The largest `eth_call` takes 124 to 128.1 MiB, for transient storage and the memory of
-            // many frames. A test of the node compares.
+            // The largest `eth_call` takes 124 to 128.1 MiB, for transient storage and the memory
+            // of many frames. A test of the node compares.
             call_bytes: 132 * MIB,
             // Two seconds of calls of a millisecond: a crowd that comes at once.
             waiting_calls: 2048,

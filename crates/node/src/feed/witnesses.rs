@@ -155,7 +155,7 @@ impl RolledBack {
     }
 }
 
-/// What came after `seen` on the chain that ends with the head: the branch of `seen` that is not
+/// The changes after `seen` on the chain that ends with the head: the branch of `seen` that is not
 /// canonical, the newest block first, the canonical blocks, and the safe and the finalized block.
 /// `None` when the chain does not end with that head any more.
 fn missed(
