@@ -38,7 +38,11 @@ pub(crate) fn open_engine(
             .with_context(|| format!("the chain configuration in {}", directory.display()))?,
         (None, None) => return Err(has_none()),
     };
-    let chain = ChainSpec::from_config(&config)?;
+    let chain = ChainSpec::from_config(&config);
+    let chain = match genesis {
+        Some(_) => chain.context("--chain")?,
+        None => chain?,
+    };
     let genesis = match &stored {
         // The chain began with another block than the genesis file's, which only gives the rules.
         Some(stored) if is_from_state(&database)? => {
@@ -47,7 +51,7 @@ pub(crate) fn open_engine(
             anyhow::ensure!(got == expected, "chain {expected} is there, {got} is the one given");
             None
         }
-        _ => genesis.map(|genesis| Genesis::new(genesis, &chain)).transpose()?,
+        _ => genesis.map(|it| Genesis::new(it, &chain)).transpose().context("--chain")?,
     };
     if database.heads().head.is_none() {
         begin_from_state(&database, false)?;

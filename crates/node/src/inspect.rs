@@ -17,6 +17,7 @@ use witness::Inspection;
 
 use crate::console::printed;
 use crate::disk::DiskFault;
+use crate::flags::values::count;
 use crate::verify::{GivenBlock, form_differences};
 use diff::Difference;
 
@@ -59,7 +60,8 @@ struct InspectArgs {
     #[command(flatten)]
     source: SourceArgs,
     /// The most accounts and items that are printed.
-    #[arg(long, value_name = "ROWS", default_value_t = 20)]
+    #[arg(long, value_name = "ROWS", value_parser = count::<usize>,
+          default_value_t = 20)]
     rows: usize,
     /// Print one JSON object, with all accounts and items unless --rows is given.
     #[arg(long)]
@@ -81,7 +83,8 @@ struct DiffArgs {
     #[arg(long)]
     strict: bool,
     /// The most items of each side that are printed.
-    #[arg(long, value_name = "ROWS", default_value_t = 20)]
+    #[arg(long, value_name = "ROWS", value_parser = count::<usize>,
+          default_value_t = 20)]
     rows: usize,
     /// Print one JSON object, with all items.
     #[arg(long)]

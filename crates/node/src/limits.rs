@@ -35,6 +35,10 @@ pub const CALL_GAS: u64 = 50_000_000;
 /// 16 MiB could name 350,000.
 pub const OVERRIDDEN_ACCOUNTS: usize = 1 << 14;
 
+/// The most threads that a flag may ask for: more than the processors of any machine, and too few
+/// to exhaust one.
+pub(crate) const THREADS: usize = 1024;
+
 /// The longest configuration file, in bytes: all flags with long lists have some kilobytes.
 pub const CONFIG_BYTES: u64 = 1 << 20;
 

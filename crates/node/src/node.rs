@@ -164,7 +164,7 @@ impl Node {
         let (files, min_free_bytes) = (data_dir.clone(), options.min_free_bytes);
         check_free(&files, min_free_bytes)?;
         let (given, own_jwt) = (jwt_file.as_deref(), data_dir.join("jwt.hex"));
-        let given = given.map(JwtSecret::load).transpose()?;
+        let given = given.map(JwtSecret::load).transpose().context("--authrpc.jwtsecret")?;
         let chain = open_chain(genesis, data_dir, options.database, options.engine_options).await?;
         let (faults, mut watch) = watch_disk(&chain, &files, min_free_bytes);
         // The secret is created after the chain is opened: without a chain no file is made.

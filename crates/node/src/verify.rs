@@ -428,7 +428,10 @@ fn chain(args: &VerifyArgs, chain_id: Option<u64>) -> anyhow::Result<ChainSpec> 
     let named = CHAINS.iter().find(|(name, _)| path.as_os_str() == *name);
     let chain = match named {
         Some((_, chain_id)) => ChainSpec::from_chain_id(*chain_id)?,
-        None => ChainSpec::from_config(&read_genesis_head(path)?.config)?,
+        None => {
+            let genesis = read_genesis_head(path).context("--chain")?;
+            ChainSpec::from_config(&genesis.config).context("--chain")?
+        }
     };
     match chain_id {
         Some(chain_id) if chain_id != chain.chain_id() => {

@@ -12,6 +12,7 @@ use state::{Database, DirectoryDisk};
 use super::open;
 use super::storage::StorageArgs;
 use crate::console::{counted, say};
+use crate::flags::values::count;
 
 /// The arguments of `deponent db`.
 #[derive(Debug, Args)]
@@ -33,7 +34,7 @@ enum DbCommand {
     /// Drop all blocks above the one with this number, which becomes the head.
     Unwind {
         /// The number of the block to keep as the head.
-        #[arg(long, value_name = "NUMBER")]
+        #[arg(long, value_name = "NUMBER", value_parser = count::<u64>)]
         to: u64,
         #[command(flatten)]
         storage: StorageArgs,

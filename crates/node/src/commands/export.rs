@@ -12,6 +12,7 @@ use super::number;
 use super::storage::StorageArgs;
 use crate::console::{counted, say};
 use crate::data_directory::{Retention, open_engine};
+use crate::flags::values::count;
 use files::limits::ERA1_BLOCKS;
 use files::{BlockForm, BlockWriter, Era1Folder, ExportBlock, Progress, is_stream};
 
@@ -26,10 +27,10 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "DIR")]
     datadir: PathBuf,
     /// The number of the first block [default: that after the genesis; for era1 the genesis].
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = count::<u64>)]
     from: Option<u64>,
     /// The number of the last block [default: the head; for era1 the last block of proof of work].
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = count::<u64>)]
     to: Option<u64>,
     /// The form of the file.
     #[arg(long, value_enum, default_value_t = ExportForm::Rlp)]

@@ -50,8 +50,8 @@ const PREIMAGES: &str = "`geth dump` leaves out every account and slot whose key
 /// Runs `deponent init`.
 pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
     if args.state.is_none() {
-        let shown = args.chain.display();
-        let chain = args.chain.metadata().with_context(|| shown.to_string())?;
+        let shown = format!("--chain {}", args.chain.display());
+        let chain = args.chain.metadata().with_context(|| shown.clone())?;
         ensure!(chain.is_file(), "{shown} is read twice, so it has to be a file");
     }
     let expected = Expected::read(args)?;
@@ -106,8 +106,8 @@ impl Expected {
     fn read(args: &InitArgs) -> anyhow::Result<Self> {
         let is_own = args.state.is_some() && args.header.is_none();
         let read = if is_own { read_genesis } else { read_genesis_head };
-        let genesis = read(&args.chain)?;
-        let chain = ChainSpec::from_config(&genesis.config)?;
+        let genesis = read(&args.chain).context("--chain")?;
+        let chain = ChainSpec::from_config(&genesis.config).context("--chain")?;
         let own = Some(&genesis).filter(|file| is_own && !file.alloc.is_empty());
         let own = own.map(|file| Genesis::new(file, &chain)).transpose()?;
         let own_root = own.map(|own| own.header.state_root);

@@ -27,9 +27,14 @@ pub(crate) use node::run_node;
 pub(crate) use node_args::{NodeArgs, flags_by_variable};
 pub(crate) use status::{StatusArgs, status};
 
+/// Reads the file of `--chain`, where it is given.
+fn genesis_of(chain: Option<&Path>) -> anyhow::Result<Option<alloy_genesis::Genesis>> {
+    chain.map(read_genesis).transpose().context("--chain")
+}
+
 /// Opens the chain in a data directory, or begins it with the genesis in the file `chain`.
 fn open(data_dir: &Path, chain: Option<&Path>, storage: &StorageArgs) -> anyhow::Result<Engine> {
-    let genesis = chain.map(read_genesis).transpose()?;
+    let genesis = genesis_of(chain)?;
     let options = |database: &_| Ok(storage.engine(Retention::noted(database)?));
     open_engine(data_dir, genesis.as_ref(), storage.database(), options)
 }

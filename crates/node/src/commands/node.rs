@@ -7,11 +7,11 @@ use alloy_eips::eip8282::{BUILDER_DEPOSIT_CONTRACT_ADDRESS, BUILDER_EXIT_CONTRAC
 use alloy_hardforks::EthereumHardfork;
 use anyhow::Context;
 use engine::Engine;
-use files::read_genesis;
 use rpc::AllowedOrigins;
 use state::{JournalMode, Options as DatabaseOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::genesis_of;
 use super::node_args::{NetworkArgs, NodeArgs};
 use crate::console::say;
 use crate::node::PublicPort;
@@ -68,7 +68,7 @@ fn node_options(args: NodeArgs) -> anyhow::Result<NodeOptions> {
     let websocket = websocket.map_err(anyhow::Error::msg)?;
     Ok(NodeOptions {
         ipc: (!authrpc.ipc_disable).then_some(ipc),
-        genesis: args.chain.as_deref().map(read_genesis).transpose()?,
+        genesis: genesis_of(args.chain.as_deref())?,
         data_dir,
         offers_http: public.http,
         http: SocketAddr::new(public.http_addr, public.http_port),

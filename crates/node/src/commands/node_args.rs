@@ -10,8 +10,8 @@ use engine::EngineOptions;
 use super::storage::{StorageArgs, with_default};
 use crate::data_directory::Retention;
 use crate::flags::values::{
-    LOCALHOST, Threshold, count, parse_bytes, parse_duration, parse_ip, parse_port, positive,
-    shown_bytes,
+    LOCALHOST, Threshold, count, parse_bytes, parse_duration, parse_host, parse_ip, parse_page,
+    parse_port, parse_threads, positive, shown_bytes,
 };
 use crate::memory::DEFAULT_MEMORY;
 use crate::traces::TraceOptions;
@@ -81,6 +81,7 @@ pub(super) struct MetricsArgs {
     #[arg(
         long = "metrics.vhosts",
         value_name = "NAMES",
+        value_parser = parse_host,
         value_delimiter = ',',
         default_value = "localhost"
     )]
@@ -168,13 +169,15 @@ pub(super) struct PublicArgs {
     #[arg(
         long = "http.vhosts",
         value_name = "NAMES",
+        value_parser = parse_host,
         value_delimiter = ',',
         default_value = "localhost"
     )]
     pub(super) http_vhosts: Vec<String>,
     /// Web pages that may call the public port (CORS), between commas: https://NAME, NAME:PORT or
     /// NAME; * for any page [default: none].
-    #[arg(long = "http.corsdomain", value_name = "PAGES", value_delimiter = ',')]
+    #[arg(long = "http.corsdomain", value_name = "PAGES", value_delimiter = ',',
+          value_parser = parse_page)]
     pub(super) http_corsdomain: Vec<String>,
     /// Never compress answers, on any port. Otherwise clients that accept zstd get it.
     #[arg(long = "zstddisable")]
@@ -195,7 +198,8 @@ pub(super) struct PublicArgs {
           value_parser = NAMESPACES, hide_possible_values = true)]
     pub(super) ws_api: Vec<String>,
     /// Web pages that may open a WebSocket, in the same forms [default: none].
-    #[arg(long = "ws.origins", value_name = "PAGES", value_delimiter = ',')]
+    #[arg(long = "ws.origins", value_name = "PAGES", value_delimiter = ',',
+          value_parser = parse_page)]
     pub(super) ws_origins: Vec<String>,
 }
 
@@ -238,6 +242,7 @@ pub(super) struct AuthrpcArgs {
     #[arg(
         long = "authrpc.vhosts",
         value_name = "NAMES",
+        value_parser = parse_host,
         value_delimiter = ',',
         default_value = "*"
     )]
@@ -303,15 +308,14 @@ struct EngineArgs {
     #[arg(long = "engine.multiproof-chunk-size", value_name = "KEYS", value_parser = positive,
           default_value_t = EngineOptions::default().multiproof_chunk_size)]
     multiproof_chunk_size: usize,
-    /// The number of threads that run transactions speculatively in blocks without an access list.
-    /// The default depends on the cores: 7 from 16 on, 3 on 8, 1 on 4, and 0 on fewer, where they
-    /// would cost time.
-    #[arg(long = "engine.ahead-threads", value_name = "THREADS", value_parser = count::<usize>,
-          default_value_t = EngineOptions::default().ahead_threads)]
+    /// The number of threads that run transactions speculatively in blocks without an access list
+    /// [default: half of the cores but one, 7 at most, 0 on fewer than 4].
+    #[arg(long = "engine.ahead-threads", value_name = "THREADS", value_parser = parse_threads,
+          default_value_t = EngineOptions::default().ahead_threads, hide_default_value = true)]
     ahead_threads: usize,
     /// The number of threads that load and update tries while a block runs [default: the cores
     /// beside the others].
-    #[arg(long = "engine.trie-workers", value_name = "THREADS", value_parser = count::<usize>)]
+    #[arg(long = "engine.trie-workers", value_name = "THREADS", value_parser = parse_threads)]
     trie_workers: Option<usize>,
 }
 

@@ -44,8 +44,13 @@ const HELD_BYTES: usize = 256 << 20;
 pub struct DemoArgs {
     /// Blocks measured for each cell of the table, which shows medians.
     #[arg(long, value_name = "BLOCKS", default_value_t = 5)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(value_parser = parse_rounds)]
     rounds: u32,
+}
+
+fn parse_rounds(text: &str) -> Result<u32, String> {
+    let rounds = text.parse().ok().filter(|rounds| (1..=1000).contains(rounds));
+    rounds.ok_or_else(|| "expected a number of blocks, from 1 to 1000".into())
 }
 
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {

@@ -26,12 +26,13 @@ const OUTSIDE: [&str; 4] = ["config", "help", "print-limits", "version"];
 /// If a flag or a key is unknown, or a value is wrong; if the file cannot be read.
 pub(crate) fn read(command: Command, given: &[OsString]) -> Result<ArgMatches, clap::Error> {
     let command = with_values_of_switches(command);
+    let given = &with_negative_values(given);
     let matches = command.clone().try_get_matches_from(given)?;
     let file = matches.subcommand().filter(|(name, _)| CONFIGURED.contains(name));
     let file = file.and_then(|(name, matches)| Some((name, matches.get_one::<PathBuf>("config")?)));
     let Some((name, file)) = file else { return Ok(matches) };
     let in_file = |fault: String| {
-        let text = format!("{}: {fault}\n", file.display());
+        let text = format!("--config {}: {fault}\n", file.display());
         clap::Error::raw(ErrorKind::ValueValidation, text)
     };
     let flags = flags_of(&command, name);
@@ -54,6 +55,31 @@ pub(crate) fn flags_of(command: &Command, name: &str) -> Vec<Arg> {
     let found = command.find_subcommand(name).expect("it is a command of ours");
     let is_inside = |arg: &&Arg| arg.get_long().is_some_and(|long| !OUTSIDE.contains(&long));
     found.get_arguments().filter(is_inside).cloned().collect()
+}
+
+/// Joins a flag and a negative number behind it, as in `--memory=-1`: otherwise the number is taken
+/// for a flag, and the error does not say what is allowed. The arguments of `bench` are another
+/// program's.
+pub(crate) fn with_negative_values(given: &[OsString]) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    let mut is_ours = true;
+    for argument in given {
+        let bytes = argument.as_encoded_bytes();
+        is_ours &= !matches!(bytes, b"--" | b"bench");
+        let is_negative = matches!(bytes, [b'-', b'0'..=b'9' | b'.', ..]);
+        let is_flag = |before: &OsString| {
+            let before = before.as_encoded_bytes();
+            before.starts_with(b"--") && !before.contains(&b'=')
+        };
+        match joined.last_mut() {
+            Some(flag) if is_ours && is_negative && is_flag(flag) => {
+                flag.push("=");
+                flag.push(argument);
+            }
+            _ => joined.push(argument.clone()),
+        }
+    }
+    joined
 }
 
 /// Lets switches have a value, as in `--testing=false`: so the command line can undo one that the

@@ -1,8 +1,10 @@
 //! The values of flags: how each kind is written, and what is said of a wrong one.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::time::Duration;
+
+use crate::limits::THREADS;
 
 /// 127.0.0.1, where ports listen unless told otherwise.
 pub(crate) const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -29,6 +31,47 @@ pub(crate) fn count<N: FromStr>(text: &str) -> Result<N, String> {
 pub(crate) fn positive(text: &str) -> Result<usize, String> {
     let expected = || "expected a whole number, 1 or more".to_owned();
     text.parse().ok().filter(|number| *number > 0).ok_or_else(expected)
+}
+
+/// A number of threads.
+pub(crate) fn parse_threads(text: &str) -> Result<usize, String> {
+    let expected = || format!("expected a number of threads, from 0 to {THREADS}");
+    text.parse().ok().filter(|number| *number <= THREADS).ok_or_else(expected)
+}
+
+/// A name under which a port may be called, or `*`.
+pub(crate) fn parse_host(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    let is_one = name == "*" || is_host(name) || name.parse::<IpAddr>().is_ok();
+    let expected = "expected a host name without a port, as node.example, or * for any";
+    is_one.then(|| name.to_owned()).ok_or_else(|| expected.into())
+}
+
+/// A web page: an origin, a name with its port, a name, or `*`.
+pub(crate) fn parse_page(text: &str) -> Result<String, String> {
+    let page = text.trim();
+    let expected = "expected a web page as https://app.example, a name with its port, a name, or * \
+                    for any; for none leave the flag out";
+    (page == "*" || is_page(page)).then(|| page.to_owned()).ok_or_else(|| expected.into())
+}
+
+fn is_page(page: &str) -> bool {
+    let (scheme, authority) = page.split_once("://").unwrap_or(("http", page));
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !authority.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    is_scheme
+        && port.is_none_or(|port| port.parse::<u16>().is_ok())
+        && address.map_or(is_host(host), |address| address.parse::<Ipv6Addr>().is_ok())
+}
+
+fn is_host(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_allowed)
 }
 
 /// Parses a number of bytes: digits, and optionally one of the suffixes K, M, G and T, which are
