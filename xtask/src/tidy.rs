@@ -4,6 +4,7 @@
 mod code_map;
 mod lengths;
 mod links;
+mod log_lines;
 mod manifests;
 mod modules;
 mod source;
@@ -110,11 +111,15 @@ impl Repository {
         problems.extend(manifests::edges(&self.crates, &self.architecture));
         problems.extend(manifests::dependencies(&self.root, &self.crates, &self.architecture));
         problems.extend(code_map::stale_rows(&self.crates, &self.architecture));
-        let contributing = self.markdown.iter().find(|(path, _)| path == "CONTRIBUTING.md");
-        let contributing = contributing.map_or("", |(_, text)| text);
-        problems.extend(code_map::stale_walk(&self.crates, contributing));
+        problems.extend(code_map::stale_walk(&self.crates, self.page("CONTRIBUTING.md")));
+        problems.extend(log_lines::unexplained(&self.crates, self.page(log_lines::PAGE)));
         problems.extend(words::unsafe_files(&self.crates, &self.architecture));
         problems
+    }
+
+    /// The text of a page, or none where it is not there.
+    fn page(&self, name: &str) -> &str {
+        self.markdown.iter().find(|(path, _)| path == name).map_or("", |(_, text)| text)
     }
 
     fn summary(&self) -> String {

@@ -224,6 +224,28 @@ fn stale_rows_of_the_code_map_and_the_walk_are_found() {
 }
 
 #[test]
+fn a_warning_that_the_page_does_not_explain_is_found() {
+    let code = r#"fn a() {
+    tracing::warn!(%b, reason = c("x y"), "known (it is): {d} \
+        more");
+    error!(
+        "{name}: new one; {x}"
+    );
+    warn!("{}", line());
+    tracing::info!("not of these");
+}
+#[cfg(test)]
+mod tests { fn b() { warn!("of tests") } }
+"#;
+    let mut engine = one(&[("x.rs", code), ("tests.rs", "fn a() { warn!(\"in a test\") }")]);
+    engine.folder = "crates/engine".into();
+    let page = "# A\n\n## The log, line by line\n\n| `known (it is) ..` |\n\n## B\n\n| new one |\n";
+    let expected =
+        r#"crates/a/src/x.rs:4: the log's line "new one" is in no table of docs/operations.md"#;
+    check(&log_lines::unexplained(&[engine], page), &[expected]);
+}
+
+#[test]
 fn what_may_only_fall_is_told_when_it_rises() {
     let ratchets = tables::Ratchets::parse("# what\nlines a 3\n").unwrap();
     let crates = |text| one(&[("x.rs", text)]);

@@ -4,8 +4,7 @@ use clap::Arg;
 
 use super::*;
 
-const DOCS: [&str; 2] =
-    [include_str!("../../../../docs/node.md"), include_str!("../../../../docs/operations.md")];
+const PAGE: &str = include_str!("../../../../docs/operations.md");
 
 fn node_flags() -> Vec<Arg> {
     flags::flags_of(&Cli::command(), "node")
@@ -102,7 +101,7 @@ fn a_key_that_is_no_flag_is_refused_with_the_nearest_one() {
     assert!(printed.contains("\"http.port\" = 7\n"), "{printed}");
     assert!(printed.contains("\"http.vhosts\" = [\"a\", \"b\"]\n"), "{printed}");
     let absent = config(&["--config=/absent.toml"]).expect_err("it is not there");
-    assert!(absent.contains("/absent.toml"), "{absent}");
+    assert!(absent.contains("--config /absent.toml: "), "{absent}");
 }
 
 #[test]
@@ -129,12 +128,12 @@ fn default(flag: &Arg) -> String {
     let help = flag.get_long_help().or(flag.get_help()).map(ToString::to_string);
     let help = help.unwrap_or_default();
     let said = help.split_once("[default: ").and_then(|(_, rest)| rest.split_once(']'));
-    match (values.join(","), said) {
-        (values, _) if values == "false" => "off".into(),
-        (values, _) if values == "true" => "on".into(),
-        (values, _) if !values.is_empty() => values,
-        (_, Some((said, _))) => said.into(),
-        (_, None) => "none".into(),
+    match (said, &*values.join(",")) {
+        (Some((said, _)), _) => said.into(),
+        (None, "false") => "off".into(),
+        (None, "true") => "on".into(),
+        (None, "") => "none".into(),
+        (None, values) => values.into(),
     }
 }
 
@@ -142,7 +141,7 @@ fn default(flag: &Arg) -> String {
 fn every_flag_is_in_the_documentation_with_its_default() {
     // Rows of tables: flags, default, reason.
     let mut documented = BTreeMap::new();
-    for line in DOCS.iter().flat_map(|text| text.lines()).filter(|l| l.starts_with("| `--")) {
+    for line in PAGE.lines().filter(|line| line.starts_with("| `--")) {
         let cells: Vec<_> = line.trim_matches('|').split(" | ").map(str::trim).collect();
         let [flags, default, reason] = cells[..] else { panic!("three cells: {line}") };
         assert!(!reason.is_empty(), "{line}");
@@ -151,18 +150,96 @@ fn every_flag_is_in_the_documentation_with_its_default() {
             documented.insert(flag, default.replace('`', ""));
         }
     }
-    // It depends on the machine.
-    let by_cores = ["engine.ahead-threads", "engine.trie-workers"];
-    let ours = node_flags().into_iter().filter(|flag| !by_cores.contains(&name(flag)));
-    let ours: BTreeMap<_, _> = ours.map(|flag| (name(&flag).to_owned(), default(&flag))).collect();
+    let mut command = Cli::command();
+    command.build();
+    let node = command.find_subcommand("node").expect("node");
+    let ours = node.get_arguments().filter(|flag| flag.get_long().is_some());
+    let ours: BTreeMap<_, _> = ours.map(|flag| (name(flag).to_owned(), default(flag))).collect();
+    assert!(ours.contains_key("help") && ours.contains_key("version"), "{ours:?}");
     let differ = |(flag, default): &(&String, &String)| documented.get(*flag) != Some(*default);
     let wrong: Vec<_> =
         ours.iter().filter(differ).map(|(flag, text)| (flag, text, documented.get(flag))).collect();
     assert!(wrong.is_empty(), "flag, default, documented: {wrong:#?}");
-    let known = |flag: &String| ours.contains_key(flag) || by_cores.contains(&flag.as_str());
-    let unknown: Vec<_> = documented.keys().filter(|flag| !known(flag)).collect();
-    let outside = ["config", "print-limits"];
-    assert!(unknown.iter().all(|flag| outside.contains(&flag.as_str())), "{unknown:?}");
+    let unknown: Vec<_> = documented.keys().filter(|flag| !ours.contains_key(*flag)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+/// All flags that take a value, each with the command that has it.
+fn valued_flags(command: &clap::Command, path: &[String]) -> Vec<(Vec<String>, Arg)> {
+    let valued = |flag: &&Arg| {
+        flag.get_long().is_some()
+            && flag.get_action().takes_values()
+            && !flag.is_require_equals_set()
+    };
+    let own = command.get_arguments().filter(valued).map(|flag| (path.to_vec(), flag.clone()));
+    let inner = command
+        .get_subcommands()
+        .flat_map(|inner| valued_flags(inner, &[path, &[inner.get_name().to_owned()]].concat()));
+    own.chain(inner).collect()
+}
+
+#[test]
+fn a_negative_number_behind_a_space_is_the_value_of_its_flag() {
+    let mut command = Cli::command();
+    command.build();
+    let (mut commands, mut refused) = (std::collections::BTreeSet::new(), 0);
+    for (path, flag) in valued_flags(&command, &[]) {
+        for value in ["-1", "-1GiB"] {
+            let flag = format!("--{}", name(&flag));
+            let program = OsString::from("deponent");
+            let given = path.iter().chain([&flag]).map(OsString::from);
+            let given: Vec<_> = [program].into_iter().chain(given).chain([value.into()]).collect();
+            // Where another flag is missing this one was read.
+            let Err(said) = flags::read(Cli::command(), &given) else { continue };
+            let said = said.to_string();
+            assert!(!said.contains("unexpected argument"), "{given:?}: {said}");
+            if !said.contains("invalid value") {
+                continue;
+            }
+            (refused, _) = (refused + 1, commands.insert(path.clone()));
+            let allowed = ["expected", "possible values", "a level is"];
+            assert!(allowed.iter().any(|words| said.contains(words)), "{given:?}: {said}");
+            assert!(said.contains(&flag) && said.contains(value), "{given:?}: {said}");
+        }
+    }
+    assert!(refused > 60 && commands.len() > 6, "{refused} of {commands:?}");
+    for given in [["bench", "--x", "-1"], ["--", "--x", "-1"]] {
+        let given = given.map(OsString::from);
+        assert_eq!(flags::with_negative_values(&given), given);
+    }
+}
+
+#[test]
+fn names_pages_and_threads_that_cannot_be_are_refused() {
+    let wrong = [
+        ("http.vhosts", "a b", "a host name without a port"),
+        ("http.vhosts", "node.example:8545", "a host name without a port"),
+        ("http.vhosts", "localhost,", "a host name without a port"),
+        ("metrics.vhosts", "a/b", "a host name without a port"),
+        ("authrpc.vhosts", "http://a", "a host name without a port"),
+        ("http.corsdomain", "ht!tp://x", "as https://app.example"),
+        ("http.corsdomain", "https://app.example/", "as https://app.example"),
+        ("http.corsdomain", "https://*.example", "as https://app.example"),
+        ("ws.origins", "", "as https://app.example"),
+        ("ws.origins", "a:70000", "as https://app.example"),
+        ("engine.ahead-threads", "100000000", "from 0 to 1024"),
+        ("engine.trie-workers", "1025", "from 0 to 1024"),
+    ];
+    for (flag, value, allowed) in wrong {
+        let said = config(&[&format!("--{flag}"), value]).expect_err(value);
+        for words in [&format!("'{value}'"), &format!("--{flag}"), allowed] {
+            let is_part = value.ends_with(',') && words.contains(value);
+            assert!(is_part || said.contains(words), "{words}: {said}");
+        }
+    }
+    let right = [
+        "--http.vhosts=localhost, node_1.example,10.0.0.1,::1",
+        "--authrpc.vhosts=*",
+        "--http.corsdomain=*,null,app.example,app.example:8080,chrome-extension://abc",
+        "--ws.origins=http://localhost:3000,http://[::1]:3000,https://app.example",
+        "--engine.ahead-threads=1024",
+    ];
+    config(&right).expect("all of them can be");
 }
 
 #[test]

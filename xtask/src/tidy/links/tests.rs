@@ -37,7 +37,7 @@ fn a_broken_link_is_one_to_no_file_beside_the_markdown_or_below_the_root() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = root.join("src/example.md");
     let check = |target: &str, broken: bool| {
-        let found = broken_links(&file, root, &format!("[a]({target})"));
+        let found = broken_links(&file, root, &format!("# A\n[a]({target})"));
         assert_eq!(!found.is_empty(), broken, "{target}: {found:?}");
     };
     for good in ["main.rs", "tidy/links.rs", "../Cargo.toml", "/src/main.rs", "main.rs#a", "#a"] {
@@ -46,4 +46,34 @@ fn a_broken_link_is_one_to_no_file_beside_the_markdown_or_below_the_root() {
     for bad in ["absent.md", "../absent", "src/main.rs", "/main.rs", "absent.md#a"] {
         check(bad, true);
     }
+}
+
+#[test]
+fn a_broken_anchor_is_one_of_no_heading() {
+    let root = tempfile_root();
+    let other = "# A page\n\n## Transports: `transports`, `crowd`\n```\n# no heading\n```\n";
+    std::fs::write(root.join("other.md"), other).expect("written");
+    let own = "# Own, and_more\n## Twice\n## Twice\n####### seven\n";
+    for (target, broken) in [
+        ("other.md#transports-transports-crowd", false),
+        ("other.md#transports", true),
+        ("other.md#no-heading", true),
+        ("#own-and_more", false),
+        ("#twice", false),
+        ("#twice-1", false),
+        ("#twice-2", true),
+        ("#seven", true),
+        ("other.rs#L7", true),
+    ] {
+        let found = broken_links(&root.join("own.md"), &root, &format!("{own}[a]({target})"));
+        assert_eq!(!found.is_empty(), broken, "{target}: {found:?}");
+    }
+    std::fs::remove_dir_all(&root).expect("removed");
+}
+
+/// A folder of this test's own.
+fn tempfile_root() -> std::path::PathBuf {
+    let root = std::env::temp_dir().join(format!("tidy-links-{}", std::process::id()));
+    std::fs::create_dir_all(&root).expect("made");
+    root
 }
