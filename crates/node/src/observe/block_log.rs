@@ -13,22 +13,24 @@ use engine::{
 use super::Observer;
 use crate::limits::{BLOCK_LOG_PAUSE, HEADLESS_LOG_PAUSE};
 
-/// Writes one line a block, and at most one a second, which then sums blocks.
+/// Writes one line a block, and at most one a second, which then sums blocks and has the changes of
+/// the fork choice too. Reorganisations and builds are said at once.
 #[derive(Debug)]
 pub(crate) struct BlockLog {
     engine: Arc<Engine>,
     /// Blocks since the last line.
     blocks: Option<Blocks>,
-    /// When the last line about blocks was written.
+    /// When the last line of these was written.
     logged: Option<Instant>,
-    /// The safe and the finalized block, where they have changed since the last line about them.
+    /// The safe and the finalized block, where they have changed since the last line.
     settled: Settled,
-    /// When that was written.
-    settled_logged: Option<Instant>,
+    /// Blocks by which the head has moved since then, if by more than one at a time.
+    jumped: usize,
     /// The newest block that has run.
     ran: u64,
     /// The head that the fork choice has chosen.
     head: u64,
+    head_hash: B256,
     persisted: u64,
     /// When the last fork choice was applied, or the last line said that there is none.
     chosen: Instant,
@@ -67,16 +69,17 @@ impl BlockLog {
     /// # Errors
     /// When the head cannot be read.
     pub(crate) fn new(engine: Arc<Engine>) -> Result<Self, engine::Error> {
-        let head = engine.heads().head;
-        let head = engine.number(&head)?.ok_or(engine::Error::UnknownBlock(head))?;
+        let head_hash = engine.heads().head;
+        let head = engine.number(&head_hash)?.ok_or(engine::Error::UnknownBlock(head_hash))?;
         Ok(Self {
             engine,
             blocks: None,
             logged: None,
             settled: Settled::default(),
-            settled_logged: None,
+            jumped: 0,
             ran: head,
             head,
+            head_hash,
             persisted: head,
             chosen: Instant::now(),
         })
@@ -94,36 +97,43 @@ impl BlockLog {
             None => Blocks::new(figures, bytes),
             Some(blocks) => blocks.and(figures, bytes),
         });
-        self.log_due_blocks();
+        self.log_due();
     }
 
-    /// Writes the line about blocks, unless there was one within the last second.
-    fn log_due_blocks(&mut self) {
-        if is_due(self.logged) {
-            self.log_blocks();
+    /// Writes what there is to say, unless there was a line within the last second.
+    fn log_due(&mut self) {
+        if self.is_due() {
+            self.log();
         }
     }
 
-    /// The same for the line about the safe and the finalized block.
-    fn log_due_settled(&mut self) {
-        let Settled { safe, finalized } = self.settled;
-        if (safe.is_some() || finalized.is_some()) && is_due(self.settled_logged) {
-            let head = self.head;
-            tracing::info!(finalized, safe, head, "fork choice");
-            (self.settled, self.settled_logged) = (Settled::default(), Some(Instant::now()));
+    fn is_due(&self) -> bool {
+        self.logged.is_none_or(|last| last.elapsed() >= BLOCK_LOG_PAUSE)
+    }
+
+    /// Writes what there is to say, in one line.
+    fn log(&mut self) {
+        let Settled { safe, finalized } = std::mem::take(&mut self.settled);
+        let (jumped, head) = (std::mem::take(&mut self.jumped), self.head);
+        let is_settled = safe.is_some() || finalized.is_some();
+        match self.blocks.take() {
+            Some(blocks) => {
+                let head = (is_settled || jumped > 0).then_some(head);
+                self.log_blocks(blocks, head, Settled { safe, finalized });
+            }
+            None if is_settled => tracing::info!(finalized, safe, head, "fork choice"),
+            None if jumped > 0 => {
+                let hash = short(self.head_hash);
+                tracing::info!(number = head, %hash, blocks = jumped, "head");
+            }
+            None => return,
         }
-    }
-
-    /// Writes what was to be summed.
-    fn log_all(&mut self) {
-        (self.logged, self.settled_logged) = (None, None);
-        self.log_due_blocks();
-        self.log_due_settled();
-    }
-
-    fn log_blocks(&mut self) {
-        let Some(blocks) = self.blocks.take() else { return };
+        // Behind the line, whose time is this or earlier.
         self.logged = Some(Instant::now());
+    }
+
+    fn log_blocks(&self, blocks: Blocks, head: Option<u64>, settled: Settled) {
+        let Settled { safe, finalized } = settled;
         let Blocks { count, first, last, gas_used, transactions: txs, total, .. } = blocks;
         let (witness_mb, witness_mb_at_most) = blocks.witness_bytes.megabytes();
         let (ms, mgas_per_s) = (rounded(total.as_secs_f64() * 1e3), mgas_per_s(gas_used, total));
@@ -133,12 +143,12 @@ impl BlockLog {
         if count == 1 {
             tracing::info!(
                 number, %hash, txs, gas_used, mgas_per_s, ms, witness_mb, witness_mb_at_most,
-                unpersisted, %age, "block VALID"
+                unpersisted, %age, head, finalized, safe, "block VALID"
             );
         } else {
             tracing::info!(
                 blocks = count, first, number, %hash, txs, gas_used, mgas_per_s, ms, witness_mb,
-                witness_mb_at_most, unpersisted, %age, "blocks VALID"
+                witness_mb_at_most, unpersisted, %age, head, finalized, safe, "blocks VALID"
             );
         }
     }
@@ -147,23 +157,26 @@ impl BlockLog {
     /// its line.
     fn chosen(&mut self, change: &HeadChange) {
         let HeadChange { before, now, left, joined } = change;
+        if !left.is_empty() {
+            self.log();
+        }
         let number = self.number(&now.head);
         let (old, head) = (self.head, number.unwrap_or(self.head));
-        self.head = head;
+        (self.head, self.head_hash) = (head, now.head);
         let (hash, old_hash) = (short(now.head), short(before.head));
         match (left.len(), joined.len()) {
-            (0, 0 | 1) => {}
-            (0, blocks) => tracing::info!(number = head, %hash, blocks, "head"),
+            (0, 0) => {}
+            (0, 1) if self.jumped == 0 => {}
+            (0, blocks) => self.jumped += blocks,
             (depth, 0) => {
-                self.log_blocks();
                 tracing::info!(number = head, %hash, depth, old, %old_hash, "head moved back");
             }
             (depth, blocks) => {
-                self.log_blocks();
                 tracing::info!(number = head, %hash, depth, blocks, old, %old_hash, "reorg");
             }
         }
         self.settled(before, now);
+        self.log_due();
     }
 
     /// The safe and the finalized block, where they have changed.
@@ -175,13 +188,12 @@ impl BlockLog {
         let finalized = changed(before.finalized, now.finalized);
         self.settled.safe = safe.or(self.settled.safe);
         self.settled.finalized = finalized.or(self.settled.finalized);
-        self.log_due_settled();
     }
 
     /// While it catches up, a consensus client may send payloads and no fork choice.
     fn log_headless(&mut self) {
         let has_new = self.ran > self.head + 1;
-        if has_new && self.chosen.elapsed() >= HEADLESS_LOG_PAUSE {
+        if self.is_due() && has_new && self.chosen.elapsed() >= HEADLESS_LOG_PAUSE {
             self.chosen = Instant::now();
             let (valid, head) = (self.ran, self.head);
             tracing::info!(
@@ -190,6 +202,7 @@ impl BlockLog {
                 "the consensus client is catching up: it sends blocks, and names no head yet. \
                  eth_blockNumber stays at the head until it does"
             );
+            self.logged = Some(Instant::now());
         }
     }
 }
@@ -226,24 +239,23 @@ impl Observer for BlockLog {
     }
 
     fn lost(&mut self, _: u64) {
-        self.log_all();
+        self.log();
         let (head, persisted) = (self.engine.heads().head, self.engine.persisted_heads().head);
-        self.head = self.number(&head).unwrap_or(self.head);
+        (self.head, self.head_hash) = (self.number(&head).unwrap_or(self.head), head);
         self.persisted = self.number(&persisted).unwrap_or(self.persisted);
         // The next block that runs says how far blocks are ahead of the head.
         (self.ran, self.chosen) = (self.head, Instant::now());
     }
 
     fn second(&mut self) {
-        self.log_due_blocks();
-        self.log_due_settled();
+        self.log_due();
         self.log_headless();
     }
 }
 
 impl Drop for BlockLog {
     fn drop(&mut self) {
-        self.log_all();
+        self.log();
     }
 }
 
@@ -301,11 +313,6 @@ impl Sum {
             Self::Unknown => (None, None),
         }
     }
-}
-
-/// Whether a line may be written, of which this was the last.
-fn is_due(last: Option<Instant>) -> bool {
-    last.is_none_or(|last| last.elapsed() >= BLOCK_LOG_PAUSE)
 }
 
 /// Millions of gas a second.

@@ -127,6 +127,46 @@ async fn the_log_has_blocks_reorgs_fork_choices_and_failed_builds() {
     log.until(&["WARN", "no payload could be built", "no build has the id"]).await;
 }
 
+/// A consensus client that catches up sends many blocks a second, chooses heads that jump and
+/// finalizes them.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_second_has_two_lines_about_blocks_however_fast_they_come() {
+    let dir = directory();
+    let file = dir.path().join("node.log").display().to_string();
+    let mut node = Process::start_with(dir.path(), &["--log.file", &file]).await;
+    let mut head = node.head().await;
+    let mut sent = 0;
+    let said = |text: String| -> Vec<String> {
+        let is_said = |line: &&str| line.contains("INFO") && line.contains("block_log: ");
+        text.lines().filter(is_said).map(str::to_owned).collect()
+    };
+    let end = Instant::now() + Duration::from_secs(60);
+    // Until there are lines of four seconds, of which the last has all that came before it.
+    let lines = loop {
+        for _ in 0..3 {
+            let hash = node.add(&head, json!([]), json!([])).await;
+            head = node.block(&hash).await;
+            sent += 1;
+        }
+        node.choose(&head["hash"], sent % 2 == 0).await;
+        let lines = said(std::fs::read_to_string(&file).expect("the log"));
+        if lines.len() >= 4 {
+            break lines;
+        }
+        assert!(Instant::now() < end, "{lines:?}");
+    };
+    let seconds: Vec<_> = lines.iter().map(|line| line.split('.').next()).collect();
+    let different: std::collections::BTreeSet<_> = seconds.iter().collect();
+    assert_eq!(different.len(), seconds.len(), "{lines:#?}");
+    // The sums have the changes of fork choices.
+    let sum = lines.iter().find(|line| line.contains("blocks VALID")).expect("a sum");
+    assert!(sum.contains(" head=") && sum.contains(" finalized="), "{lines:#?}");
+    // And all of it is said in the end.
+    node.choose(&head["hash"], true).await;
+    let mut log = Log { path: file.into(), seen: 0 };
+    log.until(&[&format!("head={sent}")]).await;
+}
+
 /// Sends SIGTERM.
 fn terminate(id: u32) {
     let kill = Command::new("kill").arg(id.to_string()).status().expect("run");
