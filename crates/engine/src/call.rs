@@ -3,8 +3,9 @@
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::read::view::VersionState;
+use alloy_consensus::Header;
 use alloy_primitives::B256;
-use execution::{BlockError, Call, CallOutcome, StateOverrides};
+use execution::{BlockError, Call, CallOutcome, Estimate, StateOverrides};
 
 impl Engine {
     /// Makes a message call in a valid block of any branch, on the state after it. It changes
@@ -18,12 +19,40 @@ impl Engine {
         call: &Call,
         overrides: &StateOverrides,
     ) -> Result<CallOutcome, Error> {
+        self.on_state(block_hash, |header, state| {
+            execution::call(self.chain(), header, call, overrides, state)
+        })
+    }
+
+    /// Finds a gas limit with which a call succeeds, `gas_cap` at most, in a valid block of any
+    /// branch, on the state after it. See [`execution::estimate`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more.
+    pub fn estimate_gas(
+        &self,
+        block_hash: B256,
+        call: &Call,
+        overrides: &StateOverrides,
+        gas_cap: u64,
+    ) -> Result<Estimate, Error> {
+        self.on_state(block_hash, |header, state| {
+            execution::estimate(self.chain(), header, call, overrides, gas_cap, state)
+        })
+    }
+
+    /// Runs something on the state after a block.
+    fn on_state<T>(
+        &self,
+        block_hash: B256,
+        run: impl FnOnce(&Header, VersionState<'_>) -> Result<T, BlockError>,
+    ) -> Result<T, Error> {
         let (chain, background) = (&self.shared.chain, &self.shared.background);
         let record = chain.known_block(&block_hash)?;
         let version = chain.sealed(background, &record)?.version;
         let mut state = VersionState::new(chain, &record, version);
         state.ancestors.is_call = true;
-        let outcome = execution::call(self.chain(), &record.block.header, call, overrides, state);
+        let outcome = run(&record.block.header, state);
         outcome.map_err(|error| match (chain.sealed(background, &record), error) {
             // Its nodes were deleted while it was read.
             (Err(pruned), _) => pruned,

@@ -1,33 +1,28 @@
 use crate::cache::BlockCache;
 use crate::codes::Context;
-use crate::evm::{BlockEvm, environment, evm_with};
+use crate::evm::{environment, evm_with};
 use crate::limits::CALL_CHANGES;
-use crate::recorder::{ReadError, Recorder};
+use crate::overrides::{OverriddenState, StateOverrides, prepare};
+use crate::recorder::Recorder;
 use crate::{BlockError, ChainSpec};
 use alloy_consensus::{Header, TxType};
 use alloy_eips::eip2930::AccessList;
+use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_eips::eip7702::SignedAuthorization;
-use alloy_evm::Evm;
-use alloy_primitives::map::{AddressMap, B256Map};
-use alloy_primitives::{Address, B256, Bytes, TxKind, U256, keccak256};
-use revm::Database;
+use alloy_evm::{Evm, EvmEnv};
+use alloy_primitives::{Address, B256, Bytes, TxKind, U256};
 use revm::bytecode::opcode;
-use revm::context::{JournalTr, TxEnv};
+use revm::context::TxEnv;
 use revm::context_interface::either::Either;
 use revm::context_interface::result::{
-    EVMError, ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError, Output,
-    ResultAndState,
+    EVMError, ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError, Output, ResultGas,
 };
-use revm::database_interface::bal::EvmDatabaseError;
 use revm::interpreter::instructions::host;
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{
     Instruction, InstructionContext, InstructionExecResult, InstructionResult,
 };
-use revm::state::{Account as EvmAccount, EvmStorageSlot};
-use std::collections::BTreeMap;
-use trie::{Account, EMPTY_ROOT_HASH};
-use witness::{State, StateError};
+use witness::State;
 
 /// A message call, or the creation of a contract, that becomes part of no block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,38 +52,11 @@ pub struct Call {
     pub authorization_list: Vec<SignedAuthorization>,
 }
 
-/// State overrides by address: the accounts as a call sees them, in place of the state's.
-pub type StateOverrides = AddressMap<AccountOverride>;
-
-/// The overridden fields of one account; a field that is `None` keeps its value. A precompiled
-/// contract that is overridden becomes an ordinary account.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AccountOverride {
-    /// The balance, in wei.
-    pub balance: Option<U256>,
-    /// The nonce.
-    pub nonce: Option<u64>,
-    /// The code.
-    pub code: Option<Bytes>,
-    /// The storage.
-    pub storage: Option<StorageOverride>,
-}
-
-/// The overridden storage of one account.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StorageOverride {
-    /// These slots; all others are zero.
-    Whole(BTreeMap<U256, U256>),
-    /// These slots; all others keep their values.
-    Some(BTreeMap<U256, U256>),
-}
-
-impl StorageOverride {
-    fn value(&self, slot: &U256) -> Option<U256> {
-        match self {
-            Self::Whole(slots) => Some(slots.get(slot).copied().unwrap_or_default()),
-            Self::Some(slots) => slots.get(slot).copied(),
-        }
+impl Call {
+    /// The most that its blobs may cost, in wei.
+    pub(crate) fn blob_fee(&self) -> U256 {
+        let gas = U256::from(self.blob_hashes.len()) * U256::from(DATA_GAS_PER_BLOB);
+        gas * U256::from(self.max_fee_per_blob_gas)
     }
 }
 
@@ -117,82 +85,144 @@ pub fn call<S: State>(
     overrides: &StateOverrides,
     state: S,
 ) -> Result<CallOutcome, BlockError> {
-    let mut env = environment(chain, header);
-    // A block with a difficulty may have the rules of later forks: a genesis does.
-    env.block_env.prevrandao.get_or_insert(header.mix_hash);
-    env.cfg_env.disable_nonce_check = true;
-    env.cfg_env.disable_eip3607 = true;
-    env.cfg_env.disable_block_gas_limit = true;
-    env.cfg_env.tx_gas_limit_cap = Some(u64::MAX);
-    if call.max_fee_per_gas == 0 && call.max_priority_fee_per_gas == 0 {
-        env.block_env.basefee = 0;
-    }
-    if let Some(blob_gas) = &mut env.block_env.blob_excess_gas_and_price
-        && !call.blob_hashes.is_empty()
-        && call.max_fee_per_blob_gas == 0
-    {
-        blob_gas.blob_gasprice = 0;
-    }
-    let state = OverriddenState::new(state, overrides);
-    let recorder = Recorder::new(chain, header, state, None, true);
-    let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
-    // The inspector sees all collisions of contracts (EIP-7610).
-    db.restart_exactly();
-    let bounded = (opcode::TSTORE, Instruction::new(bounded_tstore::<S>));
-    let mut evm = evm_with(&mut db, env, Some(bounded));
-    evm.set_inspector_enabled(true);
-    let result = match prepare(&mut evm, overrides) {
-        Ok(()) => evm.transact_raw(transaction(chain, header, call)),
-        Err(error) => Err(EVMError::Database(error)),
-    };
-    drop(evm);
-    if let Some(error) = db.recorder().error.take() {
-        return Err(error.into());
-    }
-    match result {
-        Ok(ResultAndState { result, .. }) => Ok(match result {
-            // So the library says that the caller has the last nonce.
-            ExecutionResult::Success { output: Output::Create(_, None), .. } => {
-                CallOutcome::Halted(halt(&HaltReason::NonceOverflow))
-            }
-            ExecutionResult::Success { output, .. } => CallOutcome::Returned(output.into_data()),
-            ExecutionResult::Revert { output, .. } => CallOutcome::Reverted(output),
-            ExecutionResult::Halt { reason, .. } => CallOutcome::Halted(halt(&reason)),
-        }),
-        Err(EVMError::Transaction(reason)) => {
-            Ok(CallOutcome::Refused(refusal(header, call, &reason)))
+    let site = Site { chain, header, overrides, gas_cap: GasCap::None };
+    Ok(match site.run(call, state)? {
+        Ran::Ended { end, .. } => end.outcome(),
+        Ran::Refused(reason) => {
+            let reason = refusal(header, call, &reason);
+            CallOutcome::Refused(format!("err: {reason} (supplied gas {})", call.gas))
         }
-        Err(error) => Err(BlockError::Internal(error.to_string())),
+    })
+}
+
+/// Where calls are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Site<'a> {
+    pub(crate) chain: &'a ChainSpec,
+    /// The header of the block.
+    pub(crate) header: &'a Header,
+    pub(crate) overrides: &'a StateOverrides,
+    pub(crate) gas_cap: GasCap,
+}
+
+/// The most gas of a call that its fork knows (EIP-7825, EIP-8037).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GasCap {
+    /// None: a call may have any.
+    None,
+    /// That of a transaction in the block.
+    OfTransaction,
+}
+
+/// A call that ran, or could not begin.
+#[derive(Debug)]
+pub(crate) enum Ran {
+    Ended { end: End, gas: ResultGas },
+    Refused(InvalidTransaction),
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    Returned(Bytes),
+    Reverted(Bytes),
+    Halted(HaltReason),
+}
+
+impl End {
+    pub(crate) fn outcome(self) -> CallOutcome {
+        match self {
+            Self::Returned(output) => CallOutcome::Returned(output),
+            Self::Reverted(output) => CallOutcome::Reverted(output),
+            Self::Halted(reason) => CallOutcome::Halted(halt(&reason)),
+        }
     }
 }
 
-/// Puts into the EVM what it would not ask the state for.
-///
-/// The EVM takes the slots of an account that it creates as zero unless they are in its journal.
-/// A precompiled contract that is overridden is an ordinary account, but warm, as all that the fork
-/// has are (EIP-2929).
-fn prepare<S: State>(
-    evm: &mut BlockEvm<'_, OverriddenState<'_, S>>,
-    overrides: &StateOverrides,
-) -> Result<(), EvmDatabaseError<ReadError>> {
-    let warm = evm.components().2.addresses().copied().collect();
-    evm.journaled_state.warm_precompiles(&warm);
-    for (&address, found) in overrides {
-        evm.precompiles_mut().apply_precompile(&address, |_| None);
-        let Some(StorageOverride::Whole(slots) | StorageOverride::Some(slots)) = &found.storage
-        else {
-            continue;
+impl Site<'_> {
+    /// Runs a call. It leaves nothing behind.
+    pub(crate) fn run<S: State>(&self, call: &Call, state: S) -> Result<Ran, BlockError> {
+        let Self { chain, header, overrides, .. } = *self;
+        let env = self.environment(call);
+        let state = OverriddenState::new(state, overrides);
+        let recorder = Recorder::new(chain, header, state, None, true);
+        let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
+        // The inspector sees all collisions of contracts (EIP-7610).
+        db.restart_exactly();
+        let bounded = (opcode::TSTORE, Instruction::new(bounded_tstore::<S>));
+        let mut evm = evm_with(&mut db, env, Some(bounded));
+        evm.set_inspector_enabled(true);
+        let result = match prepare(&mut evm, overrides) {
+            Ok(()) => evm.transact_raw(transaction(chain, header, call)),
+            Err(error) => Err(EVMError::Database(error)),
         };
-        let info = evm.db_mut().basic(address)?.unwrap_or_default();
-        let mut account = EvmAccount::from(info).with_cold_mark();
-        for (&slot, &value) in slots {
-            let mut value = EvmStorageSlot::new(value, account.transaction_id);
-            value.mark_cold();
-            account.storage.insert(slot, value);
+        drop(evm);
+        let recorder = db.recorder();
+        if let Some(error) = recorder.error.take() {
+            return Err(error.into());
         }
-        evm.journaled_state.state.insert(address, account);
+        match result {
+            Ok(found) => Ok(ended(found.result)),
+            Err(EVMError::Transaction(reason)) => {
+                let balance = recorder.state.account(call.from)?.map(|account| account.balance);
+                Ok(Ran::Refused(money_first(call, balance.unwrap_or_default(), reason)))
+            }
+            Err(error) => Err(BlockError::Internal(error.to_string())),
+        }
     }
-    Ok(())
+
+    /// The block and the chain as the call reads them.
+    fn environment(&self, call: &Call) -> EvmEnv {
+        let mut env = environment(self.chain, self.header);
+        // A block with a difficulty may have the rules of later forks: a genesis does.
+        env.block_env.prevrandao.get_or_insert(self.header.mix_hash);
+        env.cfg_env.disable_nonce_check = true;
+        env.cfg_env.disable_eip3607 = true;
+        env.cfg_env.disable_block_gas_limit = true;
+        if self.gas_cap == GasCap::None {
+            env.cfg_env.tx_gas_limit_cap = Some(u64::MAX);
+        }
+        if call.max_fee_per_gas == 0 && call.max_priority_fee_per_gas == 0 {
+            env.block_env.basefee = 0;
+        }
+        if let Some(blob_gas) = &mut env.block_env.blob_excess_gas_and_price
+            && !call.blob_hashes.is_empty()
+            && call.max_fee_per_blob_gas == 0
+        {
+            blob_gas.blob_gasprice = 0;
+        }
+        env
+    }
+}
+
+/// The reason for which geth refuses a call: too little money comes before too little gas.
+fn money_first(call: &Call, balance: U256, reason: InvalidTransaction) -> InvalidTransaction {
+    let lacks_gas = matches!(
+        reason,
+        InvalidTransaction::CallGasCostMoreThanGasLimit { .. }
+            | InvalidTransaction::GasFloorMoreThanGasLimit { .. }
+    );
+    let gas_fee = U256::from(call.gas) * U256::from(call.max_fee_per_gas);
+    match gas_fee.checked_add(call.blob_fee()).and_then(|fee| fee.checked_add(call.value)) {
+        None if lacks_gas => InvalidTransaction::OverflowPaymentInTransaction,
+        Some(fee) if lacks_gas && fee > balance => {
+            InvalidTransaction::LackOfFundForMaxFee { fee: fee.into(), balance: balance.into() }
+        }
+        _ => reason,
+    }
+}
+
+fn ended(result: ExecutionResult) -> Ran {
+    let (end, gas) = match result {
+        // So the library says that the caller has the last nonce.
+        ExecutionResult::Success { output: Output::Create(_, None), gas, .. } => {
+            (End::Halted(HaltReason::NonceOverflow), gas)
+        }
+        ExecutionResult::Success { output, gas, .. } => (End::Returned(output.into_data()), gas),
+        ExecutionResult::Revert { output, gas, .. } => (End::Reverted(output), gas),
+        ExecutionResult::Halt { reason, gas, .. } => (End::Halted(reason), gas),
+    };
+    Ran::Ended { end, gas }
 }
 
 /// TSTORE, within the bound of a call's memory.
@@ -264,9 +294,10 @@ fn halt(reason: &HaltReason) -> String {
     words.into()
 }
 
-fn refusal(header: &Header, call: &Call, reason: &InvalidTransaction) -> String {
-    let Call { from, gas, max_fee_per_gas, max_priority_fee_per_gas, .. } = call;
-    let reason = match reason {
+/// Why a call could not begin, in geth's words.
+pub(crate) fn refusal(header: &Header, call: &Call, reason: &InvalidTransaction) -> String {
+    let Call { from, max_fee_per_gas, max_priority_fee_per_gas, .. } = call;
+    match reason {
         InvalidTransaction::LackOfFundForMaxFee { fee, balance } => format!(
             "insufficient funds for gas * price + value: address {from} have {balance} want {fee}"
         ),
@@ -287,61 +318,5 @@ fn refusal(header: &Header, call: &Call, reason: &InvalidTransaction) -> String 
         ),
         InvalidTransaction::CreateInitCodeSizeLimit => "max initcode size exceeded".into(),
         other => other.to_string(),
-    };
-    format!("err: {reason} (supplied gas {gas})")
-}
-
-/// A state under overrides.
-#[derive(Debug)]
-struct OverriddenState<'a, S> {
-    state: S,
-    overrides: &'a StateOverrides,
-    /// The codes among the overrides, by hash.
-    codes: B256Map<&'a Bytes>,
-}
-
-impl<'a, S> OverriddenState<'a, S> {
-    fn new(state: S, overrides: &'a StateOverrides) -> Self {
-        let codes = overrides.values().filter_map(|account| account.code.as_ref());
-        let codes = codes.map(|code| (keccak256(code), code)).collect();
-        Self { state, overrides, codes }
-    }
-}
-
-impl<S: State> State for OverriddenState<'_, S> {
-    fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
-        let account = self.state.account(address)?;
-        let found = self.overrides.get(&address);
-        let Some(found) = found.filter(|found| **found != AccountOverride::default()) else {
-            return Ok(account);
-        };
-        let AccountOverride { balance, nonce, code, storage } = found;
-        let mut account = account.unwrap_or_default();
-        account.balance = balance.unwrap_or(account.balance);
-        account.nonce = nonce.unwrap_or(account.nonce);
-        account.code_hash = code.as_ref().map_or(account.code_hash, keccak256);
-        if let Some(StorageOverride::Whole(_)) = storage {
-            account.storage_root = EMPTY_ROOT_HASH;
-        }
-        Ok(Some(account))
-    }
-
-    fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
-        let found = self.overrides.get(&address).and_then(|account| account.storage.as_ref());
-        match found.and_then(|storage| storage.value(&slot)) {
-            Some(value) => Ok(value),
-            None => self.state.storage(address, slot),
-        }
-    }
-
-    fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
-        match self.codes.get(&code_hash) {
-            Some(code) => Ok((*code).clone()),
-            None => self.state.code(code_hash),
-        }
-    }
-
-    fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
-        self.state.block_hash(number)
     }
 }

@@ -6,6 +6,7 @@
 //! - [`execute`] runs system calls, transactions and withdrawals, without comparing results.
 //! - [`AheadExecutor`] runs transactions ahead of their turn, on the caller's threads.
 //! - [`call()`] makes a message call that becomes part of no block.
+//! - [`estimate()`] finds the gas limit that such a call needs.
 //! - [`stateless`] is the input and the result of EIP-8025.
 //!
 //! The crate has no features, and is pure: no I/O, clock, threads or randomness. Gas is in units of
@@ -70,6 +71,7 @@ mod code_cache;
 mod codes;
 mod committed;
 mod error;
+mod estimate;
 mod evm;
 mod execute;
 mod genesis;
@@ -78,6 +80,7 @@ mod jumps;
 mod limits;
 mod named;
 mod ommers;
+mod overrides;
 mod payload;
 mod proof_of_work;
 mod recorder;
@@ -93,11 +96,12 @@ pub use block::{
     Block, Receipt, SealedBlock, Senders, Signer, Transaction, decode_block, public_key,
     recover_senders, recover_senders_at, recover_signer, recover_signer_at,
 };
-pub use call::{AccountOverride, Call, CallOutcome, StateOverrides, StorageOverride, call};
+pub use call::{Call, CallOutcome, call};
 pub use chain::{ChainSpec, ChainSpecError};
 pub use code_cache::{CodeCache, CodeCacheStats};
 pub use committed::CommittedChanges;
 pub use error::{BlockError, InvalidBlock};
+pub use estimate::{Estimate, estimate};
 pub use execute::{Executed, execute, execute_exact, run};
 pub use genesis::{first_header, validate_first_header};
 pub use header::{
@@ -106,6 +110,7 @@ pub use header::{
 pub use jumps::jump_table;
 pub use named::FailedRead;
 pub use ommers::{OMMER_GENERATIONS, validate_ancestry};
+pub use overrides::{AccountOverride, StateOverrides, StorageOverride};
 pub use payload::{decode_payload, validate_versioned_hashes};
 pub use proof_of_work::next_difficulty;
 pub use validate::{

@@ -9,3 +9,10 @@ pub(crate) const CALL_CHANGES: usize = (1 << 24) / 100;
 /// `TX_MAX_TOTAL_GAS_LIMIT` of EIP-8037 (EIPs #12311, execution-specs #3582), so that it fits in 32
 /// bits.
 pub(crate) const TRANSACTION_GAS: u64 = u32::MAX as u64;
+
+/// The gas limit of a transaction in Osaka (EIP-7825).
+pub(crate) const TRANSACTION_REGULAR_GAS: u64 = 1 << 24;
+
+/// How far an estimate of gas may be above the least gas limit, as a fraction of it: geth's 1.5 %.
+/// Wallets add more, and each halving of it is another run of the call.
+pub(crate) const ESTIMATE_ERROR: (u128, u128) = (15, 1000);

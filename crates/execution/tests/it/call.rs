@@ -116,6 +116,10 @@ fn value_and_fees_must_be_there_but_nonce_and_code_do_not_matter() {
     check(&world, &Call { from: MAIN, ..to_main() }, 0);
     check(&world, &Call { gas: 200_000_000, ..to_main() }, 0);
     refused(&world, &Call { gas: 20_999, ..to_main() }, "have 20999, want 21000");
+    // Too little money comes before too little gas.
+    let words = "have 0 want 7 (supplied gas 9)";
+    refused(&world, &Call { from: OTHER, gas: 9, ..paid.clone() }, words);
+    refused(&world, &Call { gas: 9, ..paid }, "have 9, want 21000");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod block;
 mod call;
 mod chain;
 mod collisions;
+mod estimate;
 mod execute;
 mod header;
 mod proof_of_work;

@@ -15,9 +15,28 @@ use super::{Api, refusal, state};
 use crate::limits::{CALL_GAS, OVERRIDDEN_ACCOUNTS};
 
 /// `eth_call`.
-pub(super) fn call(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+pub(super) fn call(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let Asked { block, call, overrides } = asked(api, params, CALL_GAS)?;
+    match api.engine.call(block, &call, &overrides).map_err(refusal)? {
+        CallOutcome::Returned(output) => Json::of(&output),
+        CallOutcome::Reverted(output) => Err(reverted(&output)),
+        CallOutcome::Halted(reason) | CallOutcome::Refused(reason) => {
+            Err(Error::failed_call(reason))
+        }
+    }
+}
+
+/// The parameters of a method that makes calls.
+pub(super) struct Asked {
+    pub(super) block: B256,
+    pub(super) call: Call,
+    pub(super) overrides: StateOverrides,
+}
+
+/// Reads the parameters; a call that says nothing of its gas has `default_gas`.
+pub(super) fn asked(api: &Api, mut params: Params<'_>, default_gas: u64) -> Result<Asked, Error> {
     let Object(request): Object<Request> = params.next("call")?;
-    let call = request.call(api.engine.chain().chain_id())?;
+    let call = request.call(api.engine.chain().chain_id(), default_gas)?;
     let block = state::block(api, &mut params)?;
     let overridden: Option<Overridden> = params.optional("state overrides")?;
     if params.optional::<IgnoredAny>("block overrides")?.is_some() {
@@ -25,15 +44,12 @@ pub(super) fn call(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     }
     params.end()?;
     let overrides = overrides(overridden.map_or_else(Vec::new, |Entries(accounts)| accounts))?;
-    match api.engine.call(block, &call, &overrides).map_err(refusal)? {
-        CallOutcome::Returned(output) => Json::of(&output),
-        CallOutcome::Reverted(output) => {
-            Err(Error::reverted(revert_reason(&output).as_deref(), hex::encode_prefixed(&output)))
-        }
-        CallOutcome::Halted(reason) | CallOutcome::Refused(reason) => {
-            Err(Error::failed_call(reason))
-        }
-    }
+    Ok(Asked { block, call, overrides })
+}
+
+/// The error of a call that reverted with `output`.
+pub(super) fn reverted(output: &[u8]) -> Error {
+    Error::reverted(revert_reason(output).as_deref(), hex::encode_prefixed(output))
 }
 
 /// `GenericTransaction`, as far as it says what a call does.
@@ -102,7 +118,7 @@ impl From<AuthorizationFields> for SignedAuthorization {
 }
 
 impl Request {
-    fn call(self, chain_id: u64) -> Result<Call, Error> {
+    fn call(self, chain_id: u64, default_gas: u64) -> Result<Call, Error> {
         let fees = self.max_fee_per_gas.or(self.max_priority_fee_per_gas);
         if self.gas_price.is_some() && fees.is_some() {
             let problem = "both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified";
@@ -133,7 +149,7 @@ impl Request {
         Ok(Call {
             from: self.from.map_or(Address::ZERO, Address::from),
             to: self.to.map_or(TxKind::Create, |to| TxKind::Call(to.into())),
-            gas: self.gas.map_or(CALL_GAS, |gas| gas.0.min(CALL_GAS)),
+            gas: self.gas.map_or(default_gas, |gas| gas.0.min(CALL_GAS)),
             max_fee_per_gas: fee(max_fee)?,
             max_priority_fee_per_gas: fee(max_priority_fee)?,
             value: self.value.map_or(U256::ZERO, |value| value.0),

@@ -7,6 +7,7 @@ mod build;
 mod call;
 mod config;
 mod debug;
+mod estimate;
 mod eth;
 mod fees;
 mod head_control;
@@ -313,6 +314,7 @@ const CHAIN: &[Entry] = &[
 
 const PUBLIC: &[Entry] = &[
     method("eth_blobBaseFee", fees::blob_base_fee),
+    method("eth_estimateGas", estimate::gas),
     method("eth_feeHistory", fees::history),
     method("eth_gasPrice", fees::gas_price),
     method("eth_getBalance", state::balance),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::geth_methods;
+use crate::{geth_estimates, geth_methods};
 use alloy_eips::eip2718::Encodable2718;
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, bytes};
@@ -78,6 +78,7 @@ async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
     };
     let sessions = [session("ours").await, session("geth").await];
     pair.differ.extend(geth_methods::differences(&sessions[0], &sessions[1]).await);
+    pair.differ.extend(geth_estimates::differences(&sessions).await);
     pair.subscriptions_agree(&sessions).await;
     let nonce = blocks.iter().map(Vec::len).sum::<usize>() as u64;
     pair.logs_agree(&sessions, &world, nonce).await;
@@ -260,6 +261,22 @@ fn world() -> World {
     world
 }
 
+/// An answer without what only geth says: which opcode, how many were on the stack, for what gas
+/// was missing, and why a precompiled contract failed.
+pub(crate) fn told(answer: &Value) -> String {
+    let text = answer.to_string();
+    let words = [
+        ("invalid opcode", "invalid opcode"),
+        ("not defined", "invalid opcode"),
+        ("stack underflow", "stack underflow"),
+        ("out of gas", "out of gas"),
+        ("precompile error", "precompile error"),
+        ("invalid input length", "precompile error"),
+    ];
+    let told = words.into_iter().find(|(words, _)| text.contains(words));
+    told.map_or(text, |(_, ours)| ours.into())
+}
+
 struct Pair<'a> {
     ours: Client,
     geth: Client,
@@ -337,14 +354,6 @@ impl Pair<'_> {
                 Err(error) => panic!("{params}: {error}"),
             });
         }
-        // Which opcode, and how many were on the stack, only geth says.
-        let told = |answer: &Value| {
-            let text = answer.to_string();
-            ["invalid opcode", "not defined", "stack underflow"]
-                .into_iter()
-                .find(|words| text.contains(words))
-                .map_or(text, |words| words.replace("not defined", "invalid opcode"))
-        };
         if told(&answers[0]) != told(&answers[1]) {
             self.differ.push(format!("{params}: ours {}, geth's {}", answers[0], answers[1]));
         }

@@ -11,6 +11,7 @@ mod examples;
 mod extract;
 mod files;
 mod geth;
+mod geth_estimates;
 mod geth_methods;
 mod inspect;
 mod integrations;
