@@ -20,6 +20,7 @@ cargo xtask ci [--full]                all of CI: the same, and before the tests
                                        repeats the random tests more often (CONTRIBUTING.md)
 cargo xtask conformance DIR [FILTER]   the published consensus tests in DIR (docs/conformance.md);
                                        FILTER: a part of a test file's path
+cargo xtask conformance --rpc DIR      the published tests of the JSON-RPC methods in DIR
 cargo xtask bench state [..]           clients side by side on a large state: latencies, targets;
 cargo xtask bench depths [..]          witnesses of older blocks;
 cargo xtask bench transports [..]      blocks with large witnesses over all transports, beside geth;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         ["test" | "ci"] => test::run_all(Extent::Ci),
         ["ci", "--full"] => test::run_all(Extent::Full),
         ["tidy"] => tidy::check(),
+        ["conformance", "--rpc", directory] => conformance::run_rpc(directory),
         ["conformance", directory] => conformance::run(directory, None),
         ["conformance", directory, filter] => conformance::run(directory, Some(filter)),
         ["bench", rest @ ..] => bench::run(rest),

@@ -1,110 +1,253 @@
-//! The published tests of the public methods (execution-apis `tests`), as far as we have the
-//! methods: what we answer to each request on their chain is the answer that they expect.
+//! The published tests of the JSON-RPC methods (execution-apis `tests`), one connection to the
+//! program on their chain: what it answers to each request is the published answer, but for the
+//! tests of `published.txt`. `cargo xtask conformance --rpc DIR` runs it.
 
-use std::fs;
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use std::{fs, io};
 
-use crate::support::{published_chain, with_floats};
-use alloy_rpc_types_engine::ForkchoiceState;
-use deponent_node::Api;
-use engine::{Engine, Genesis, Verdict};
-use execution::ChainSpec;
-use files::BlockReader;
-use rpc::Limits;
-use serde_json::Value;
+use crate::persistence::Process;
+use crate::support::published_chain;
+use serde_json::{Value, json};
 
-/// Tests whose errors we put into other words: the code is the same.
-const OTHER_WORDS: [&str; 6] = [
-    "debug_getRawBlock/get-invalid-number.io",
-    "debug_getRawHeader/get-invalid-number.io",
-    "debug_getRawReceipts/get-invalid-number.io",
-    "debug_getRawTransaction/get-invalid-hash.io",
-    "eth_getStorageAt/get-storage-invalid-key-too-large.io",
-    "eth_getStorageAt/get-storage-invalid-key.io",
-];
+/// A line of `published.txt`: tests that may differ.
+struct Exception {
+    /// A test, or a method with `/*`.
+    pattern: &'static str,
+    /// The rest of the line.
+    reason: &'static str,
+}
 
-/// Tests whose answers say what this node has and another has not: how long it keeps what, and that
-/// it has no pool.
-const OTHER_NODE: [&str; 2] =
-    ["eth_capabilities/get-capabilities.io", "txpool_status/get-status.io"];
-
-/// The hash of the forks of the published chain, and that of ours, which has one less
-/// ([`published_chain`]). EIP-2124 gives both.
-const FORK_IDS: [&str; 2] = ["0xe272ecbe", "0x57484525"];
-
-/// The published chain, and its public port.
-fn port(fixtures: &Path, genesis: &str) -> Api {
-    let genesis: alloy_genesis::Genesis = serde_json::from_str(genesis).expect("a genesis");
-    let chain = ChainSpec::from_config(&genesis.config).expect("a chain");
-    let first = Genesis::new(&genesis, &chain).expect("a genesis");
-    let engine = Engine::new(chain, first).expect("an engine");
-    let blocks = BlockReader::open(&fixtures.join("chain.rlp")).expect("a chain");
-    for block in blocks {
-        let block = block.expect("a block").block;
-        assert_eq!(engine.new_block(block).expect("an answer"), Verdict::Valid);
+impl Exception {
+    fn all() -> Vec<Self> {
+        let lines = include_str!("published.txt").lines().filter(|line| !line.starts_with('#'));
+        let parts = lines.map(|line| line.split_once(" | ").expect("a test and a reason"));
+        parts.map(|(pattern, reason)| Self { pattern, reason }).collect()
     }
-    let head: Value = serde_json::from_str(&read(&fixtures.join("headfcu.json"))).expect("JSON");
-    let state: ForkchoiceState = serde_json::from_value(head["params"][0].clone()).expect("heads");
-    engine.forkchoice_updated(state, None).expect("an answer");
-    Api::public_port(Arc::new(engine))
+
+    fn is_of(&self, test: &str) -> bool {
+        match self.pattern.strip_suffix('*') {
+            Some(method) => test.starts_with(method),
+            None => test == self.pattern,
+        }
+    }
 }
 
-fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+/// A published test.
+struct Test {
+    /// `METHOD/NAME.io`.
+    name: String,
+    exchanges: Vec<(String, Value)>,
+    /// Whether only the form of the answers is specified.
+    is_of_form: bool,
 }
 
-/// The port's answer to a request, as on the wire.
-fn answer(port: &Api, request: &Value) -> Value {
-    let message = request.to_string().into_bytes();
-    let answer = rpc::answer(&message, port, &Limits::public()).expect("it is a request");
-    serde_json::from_slice(&answer.to_vec()).expect("JSON")
+impl Test {
+    fn read(folder: &Path, file: &Path) -> Self {
+        let text = fs::read_to_string(file).expect("a file");
+        let with =
+            |sign: &'static str| text.lines().filter_map(move |line| line.strip_prefix(sign));
+        let answers: Vec<Value> =
+            with("<< ").map(|json| serde_json::from_str(json).expect("JSON")).collect();
+        let requests: Vec<String> = with(">> ").map(str::to_owned).collect();
+        assert_eq!(requests.len(), answers.len(), "{}", file.display());
+        Self {
+            name: file.strip_prefix(folder).expect("below").display().to_string(),
+            exchanges: requests.into_iter().zip(answers).collect(),
+            is_of_form: with("// ").any(|comment| comment.starts_with("speconly")),
+        }
+    }
+
+    /// All tests in the folder, in the order of their names.
+    fn all(folder: &Path) -> Vec<Self> {
+        let entries = |folder: &Path| -> Vec<PathBuf> {
+            let mut paths: Vec<_> = fs::read_dir(folder)
+                .expect("a folder")
+                .map(|entry| entry.expect("an entry").path())
+                .collect();
+            paths.sort();
+            paths
+        };
+        let methods = entries(folder).into_iter().filter(|path| path.is_dir());
+        let files = methods.flat_map(|method| entries(&method));
+        files.map(|file| Self::read(folder, &file)).collect()
+    }
+
+    /// The first difference between the answers and the published ones.
+    fn failure(&self, mut ask: impl FnMut(&str) -> io::Result<Value>) -> Option<String> {
+        self.exchanges.iter().find_map(|(request, expected)| match ask(request) {
+            Ok(found) => difference("", expected, &found, self.is_of_form),
+            Err(fault) => Some(format!("no answer: {fault}")),
+        })
+    }
+
+    fn method(&self) -> &str {
+        self.name.split('/').next().expect("a method")
+    }
 }
 
-/// The requests of a test with their answers.
-fn exchanges(test: &str) -> Vec<(Value, Value)> {
-    let with = |sign: &str| -> Vec<Value> {
-        let lines = test.lines().filter_map(|line| line.strip_prefix(sign));
-        lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
+/// Where two answers differ first. Of answers of one form objects have the same members, values are
+/// of the same JSON types, each item of a list is like one of the published list's, if that has
+/// any, and errors have the same code.
+fn difference(at: &str, expected: &Value, found: &Value, is_of_form: bool) -> Option<String> {
+    let shown = || Some(format!("{at}: published {}, here {}", short(expected), short(found)));
+    match (expected, found) {
+        (Value::Object(expected), Value::Object(found)) => {
+            let names: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
+            names.into_iter().find_map(|name| match (expected.get(name), found.get(name)) {
+                (Some(one), Some(other)) => {
+                    difference(&format!("{at}/{name}"), one, other, is_of_form)
+                }
+                (Some(value), None) => Some(format!("{at}/{name}: {} is missing", short(value))),
+                (None, value) => {
+                    Some(format!("{at}/{name}: {} is too much", short(value.expect("one has it"))))
+                }
+            })
+        }
+        (Value::Array(expected), Value::Array(found)) if is_of_form => {
+            let first = expected.first()?;
+            if found.is_empty() {
+                return shown();
+            }
+            found.iter().enumerate().find_map(|(index, item)| {
+                let at = format!("{at}/{index}");
+                let is_like = |one: &Value| difference(&at, one, item, true).is_none();
+                match expected.iter().any(is_like) {
+                    true => None,
+                    false => difference(&at, first, item, true),
+                }
+            })
+        }
+        (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
+            let pairs = expected.iter().zip(found).enumerate();
+            pairs.into_iter().find_map(|(index, (one, other))| {
+                difference(&format!("{at}/{index}"), one, other, false)
+            })
+        }
+        _ if is_of_form && at != "/error/code" => {
+            (std::mem::discriminant(expected) != std::mem::discriminant(found)).then(shown)?
+        }
+        _ => (expected != found).then(shown)?,
+    }
+}
+
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(160) {
+        Some((end, _)) => format!("{}..", &text[..end]),
+        None => text,
+    }
+}
+
+/// The program on the published chain, and its Unix socket.
+async fn started(dir: &Path, folder: &Path, genesis: &str) -> (Process, PathBuf) {
+    let genesis_file = dir.join("genesis.json");
+    fs::write(&genesis_file, genesis).expect("written");
+    let import = Command::new(env!("CARGO_BIN_EXE_deponent"))
+        .arg("import")
+        .args(["--chain".as_ref(), genesis_file.as_os_str(), "--datadir".as_ref()])
+        .args([dir.join("data"), folder.join("chain.rlp")])
+        .output()
+        .expect("the program runs");
+    assert!(import.status.success(), "{}", String::from_utf8_lossy(&import.stderr));
+    let socket = dir.join("node.ipc");
+    let ipc = ["--ipcpath", socket.to_str().expect("UTF-8")];
+    let mut node = Process::start_with(dir, &ipc).await;
+    let head = fs::read_to_string(folder.join("headfcu.json")).expect("a file");
+    let head: Value = serde_json::from_str(&head).expect("JSON");
+    let method = head["method"].as_str().expect("a name").to_owned();
+    let answer: Result<Value, _> = node.engine.call(&method, &head["params"]).await;
+    assert_eq!(answer.expect("an answer")["payloadStatus"]["status"], "VALID");
+    (node, socket)
+}
+
+/// The tests and what is wrong with each.
+fn failures(tests: &[Test], socket: &Path) -> io::Result<Vec<Option<String>>> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    let reader = BufReader::new(stream.try_clone()?);
+    let mut answers = serde_json::Deserializer::from_reader(reader).into_iter::<Value>();
+    let mut ask = |request: &str| {
+        writeln!(stream, "{request}")?;
+        answers
+            .next()
+            .ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?
+            .map_err(Into::into)
     };
-    let (requests, answers) = (with(">> "), with("<< "));
-    assert_eq!(requests.len(), answers.len());
-    requests.into_iter().zip(answers).collect()
+    Ok(tests.iter().map(|test| test.failure(&mut ask)).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_published_answers_are_ours() {
+    let Some((folder, genesis)) = published_chain() else { return };
+    let tests = Test::all(&folder);
+    let dir = tempfile::tempdir().expect("a directory");
+    let (node, socket) = started(dir.path(), &folder, &genesis).await;
+    let failures = failures(&tests, &socket);
+    node.kill();
+    let failures = failures.expect("a connection");
+
+    let exceptions = Exception::all();
+    let mut used = vec![0; exceptions.len()];
+    let mut wrong = Vec::new();
+    let mut counts: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
+    for (test, failure) in tests.iter().zip(&failures) {
+        let listed = exceptions.iter().position(|exception| exception.is_of(&test.name));
+        let column = match (failure, listed) {
+            (None, None) => 0,
+            (Some(_), Some(listed)) => {
+                used[listed] += 1;
+                1
+            }
+            (Some(failure), None) => {
+                wrong.push(format!("{}: {failure}", test.name));
+                2
+            }
+            (None, Some(listed)) => {
+                used[listed] += 1;
+                wrong.push(format!("{} passes, and published.txt lists it", test.name));
+                2
+            }
+        };
+        counts.entry(test.method()).or_default()[column] += 1;
+    }
+    for (Exception { pattern, reason }, used) in exceptions.iter().zip(used) {
+        println!("{used:>6} {pattern} differ: {reason}");
+        if used == 0 {
+            wrong.push(format!("{pattern} of published.txt is no test"));
+        }
+    }
+    println!("\n{:<42}{:>8}{:>8}{:>8}", "method", "passed", "listed", "failed");
+    let row = |name: &str, [passed, listed, failed]: [usize; 3]| {
+        println!("{name:<42}{passed:>8}{listed:>8}{failed:>8}");
+    };
+    counts.iter().for_each(|(method, counts)| row(method, *counts));
+    let sum = |column: usize| counts.values().map(|counts| counts[column]).sum();
+    row("all", [0, 1, 2].map(sum));
+    for line in &wrong {
+        println!("FAILED {line}");
+    }
+    assert!(wrong.is_empty() && tests.len() > 200, "{} of {} tests", wrong.len(), tests.len());
 }
 
 #[test]
-fn the_published_answers_are_ours() {
-    let Some((fixtures, genesis)) = published_chain() else { return };
-    let port = port(&fixtures, &genesis);
-    let (mut count, mut others) = (0, Vec::new());
-    let mut methods: Vec<_> = port.methods().collect();
-    methods.sort_unstable();
-    for method in methods {
-        let Ok(folder) = fs::read_dir(fixtures.join(method)) else { continue };
-        let mut tests: Vec<_> = folder.map(|entry| entry.expect("an entry").path()).collect();
-        tests.sort();
-        for test in tests {
-            let name = test.strip_prefix(&fixtures).expect("below").display().to_string();
-            for (request, expected) in exchanges(&read(&test)) {
-                count += 1;
-                let found = with_floats(answer(&port, &request));
-                let mut expected = with_floats(expected);
-                if let Some(id) = expected.pointer_mut("/result/current/forkId") {
-                    assert_eq!(*id, FORK_IDS[0]);
-                    *id = FORK_IDS[1].into();
-                }
-                if found != expected {
-                    println!("{name}: {request}\n    expected {expected}\n    found    {found}");
-                    if !OTHER_NODE.contains(&&*name) {
-                        assert!(found["error"]["code"].is_number(), "{name}");
-                        assert_eq!(found["error"]["code"], expected["error"]["code"], "{name}");
-                        others.push(name.clone());
-                    }
-                }
-            }
-        }
-    }
-    println!("{count} requests");
-    assert!(count > 30);
-    assert_eq!(others, OTHER_WORDS);
+fn answers_of_one_form_have_the_same_members_types_and_codes() {
+    let one = json!({"result": {"a": [{"x": "0x1"}, {"y": 1}], "b": null}});
+    let check = |other: Value, expected: &str| {
+        let found = difference("", &one, &other, true).unwrap_or_default();
+        assert!(found.starts_with(expected) && found.is_empty() == expected.is_empty(), "{found}");
+    };
+    check(json!({"result": {"a": [{"y": 7}], "b": null}}), "");
+    check(json!({"result": {"a": [{"z": 7}], "b": null}}), "/result/a/0/x: ");
+    check(json!({"result": {"a": [], "b": null}}), "/result/a: ");
+    check(json!({"result": {"a": [{"y": 7}], "b": 0}}), "/result/b: ");
+    check(json!({"result": {"a": [{"y": 7}]}}), "/result/b: ");
+    assert_eq!(difference("", &json!([]), &json!([1]), true), None);
+    assert!(difference("", &json!([]), &json!([1]), false).is_some());
+    let [one, other] = [3, 4].map(|code| json!({"error": {"code": code}}));
+    assert!(difference("", &one, &other, true).is_some_and(|words| words.contains("/error/code")));
 }
