@@ -28,6 +28,10 @@ pub const CAPABILITIES: usize = 4096;
 /// The most slots in one `eth_getProof` call: a proof has about 4 KB. geth serves 1024.
 pub const PROOF_SLOTS: usize = 1024;
 
+/// The most slots in one `eth_getStorageValues` call, and the most accounts: as many as geth serves
+/// slots.
+pub const STORAGE_VALUES: usize = 1024;
+
 /// The most gas of one `eth_call`, even if it asks for more: geth's default, a second of work.
 pub const CALL_GAS: u64 = 50_000_000;
 

@@ -51,23 +51,37 @@ pub(super) fn block_by_number(api: &Api, mut params: Params<'_>) -> Result<Json,
     Json::of(&record.map(|record| block(&record, full)))
 }
 
+/// `eth_getHeaderByHash`: of any branch.
+pub(super) fn header_by_hash(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let hash: FixedData<32> = params.next("block hash")?;
+    params.end()?;
+    Json::of(&api.block(B256::from(hash))?.map(|record| shown_header(&record, None)))
+}
+
+/// `eth_getHeaderByNumber`.
+pub(super) fn header_by_number(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let id: NumberOrTag = params.next("block")?;
+    params.end()?;
+    Json::of(&api.block_by_number(id)?.map(|record| shown_header(&record, None)))
+}
+
+fn shown_header(record: &BlockRecord, size: Option<U256>) -> Header {
+    let block = &record.block;
+    Header { hash: block.hash(), inner: block.header.clone(), total_difficulty: None, size }
+}
+
 type RpcBlock = Block<Transaction<execution::Transaction>>;
 
 fn block(record: &BlockRecord, full: bool) -> RpcBlock {
     let block = &record.block;
-    let (header, body) = (&block.header, &block.body);
+    let body = &block.body;
     let transactions = if full {
         let full = (0..body.transactions.len()).map_while(|index| transaction(record, index));
         BlockTransactions::Full(full.collect())
     } else {
         BlockTransactions::Hashes(body.transactions.iter().map(|tx| *tx.hash()).collect())
     };
-    let header = Header {
-        hash: block.hash(),
-        inner: header.clone(),
-        total_difficulty: None,
-        size: Some(U256::from(block.length())),
-    };
+    let header = shown_header(record, Some(U256::from(block.length())));
     let uncles = body.ommers.iter().map(|ommer| ommer.hash_slow()).collect();
     Block { header, uncles, transactions, withdrawals: body.withdrawals.clone() }
 }

@@ -41,6 +41,13 @@ pub(super) fn tip(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     Json::of(&U256::from(suggested_tip(api)?))
 }
 
+/// `eth_baseFee`: of the block after the head; zero before London.
+pub(super) fn next_base_fee(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    let head = api.head()?;
+    Json::of(&U256::from(base_fee_after(api, &head)))
+}
+
 /// `eth_blobBaseFee`: of the head, as geth; `null` before Cancun.
 pub(super) fn blob_base_fee(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
@@ -181,11 +188,7 @@ impl FeeHistory {
 
     /// The fees of the block after the last.
     fn end(&mut self, api: &Api, last: &Arc<BlockRecord>) {
-        let header = &last.block.header;
-        let next = header.next_block_base_fee(BaseFeeParams::ethereum());
-        let is_london = api.engine.chain().is_london_active_at_block(header.number + 1);
-        let next = next.unwrap_or(if is_london { INITIAL_BASE_FEE } else { 0 });
-        self.base_fees.push(U256::from(next));
+        self.base_fees.push(U256::from(base_fee_after(api, last)));
         self.blob_fees.push(U256::from(blob_fees(api, last).map_or(0, |(_, next)| next)));
     }
 
@@ -202,6 +205,14 @@ impl FeeHistory {
         }
         shown
     }
+}
+
+/// The base fee of the block after this one; zero before London.
+fn base_fee_after(api: &Api, record: &BlockRecord) -> u64 {
+    let header = &record.block.header;
+    let next = header.next_block_base_fee(BaseFeeParams::ethereum());
+    let is_london = api.engine.chain().is_london_active_at_block(header.number + 1);
+    next.unwrap_or(if is_london { INITIAL_BASE_FEE } else { 0 })
 }
 
 /// The price of blob gas in a block, and in the next one by the same parameters; `None` before

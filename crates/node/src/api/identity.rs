@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use alloy_primitives::{Address, keccak256};
 use engine_api::EXCHANGE_CAPABILITIES;
-use engine_api::json::Object;
+use engine_api::json::{Data, Object};
 use rpc::{Error, Json, Params, quote};
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +70,25 @@ pub(super) fn net_version(api: &Api, params: Params<'_>) -> Result<Json, Error> 
 pub(super) fn client_version(_: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
     Json::of(&client_name())
+}
+
+/// `web3_sha3`: keccak-256 of DATA.
+pub(super) fn sha3(_: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let Data(bytes) = params.next("data")?;
+    params.end()?;
+    Json::of(&keccak256(bytes))
+}
+
+/// `eth_accounts`: none, since a node holds no keys.
+pub(super) fn accounts(_: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    Json::of(&[(); 0])
+}
+
+/// `eth_coinbase`: zero, since the consensus client names the recipient of each block's fees.
+pub(super) fn coinbase(_: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    Json::of(&Address::ZERO)
 }
 
 /// Name, version, commit and platform in one word.

@@ -1,6 +1,7 @@
 //! The methods of the two ports and of the Unix socket, as tables.
 
 mod attributes;
+mod block_access_list;
 mod blocks;
 mod bodies;
 mod build;
@@ -27,6 +28,7 @@ mod subscribe;
 mod timings;
 mod traced;
 mod transactions;
+mod uncles;
 
 use std::fmt;
 use std::sync::Arc;
@@ -313,21 +315,35 @@ const CHAIN: &[Entry] = &[
 ];
 
 const PUBLIC: &[Entry] = &[
+    quick("eth_accounts", identity::accounts),
+    quick("eth_baseFee", fees::next_base_fee),
     method("eth_blobBaseFee", fees::blob_base_fee),
+    quick("eth_coinbase", identity::coinbase),
     method("eth_estimateGas", estimate::gas),
     method("eth_feeHistory", fees::history),
     method("eth_gasPrice", fees::gas_price),
     method("eth_getBalance", state::balance),
+    method("eth_getBlockAccessList", block_access_list::shown),
     method("eth_getBlockReceipts", transactions::receipts),
     method("eth_getBlockTransactionCountByHash", transactions::count_by_hash),
     method("eth_getBlockTransactionCountByNumber", transactions::count_by_number),
+    method("eth_getHeaderByHash", eth::header_by_hash),
+    method("eth_getHeaderByNumber", eth::header_by_number),
     method("eth_getProof", state::proof),
+    method("eth_getRawTransactionByBlockHashAndIndex", raw::by_hash_and_index),
+    method("eth_getRawTransactionByBlockNumberAndIndex", raw::by_number_and_index),
+    method("eth_getRawTransactionByHash", raw::transaction),
     method("eth_getStorageAt", state::storage_at),
+    method("eth_getStorageValues", state::storage_values),
     method("eth_getTransactionByBlockHashAndIndex", transactions::by_hash_and_index),
     method("eth_getTransactionByBlockNumberAndIndex", transactions::by_number_and_index),
     method("eth_getTransactionByHash", transactions::by_hash),
     method("eth_getTransactionCount", state::transaction_count),
     method("eth_getTransactionReceipt", transactions::receipt_by_hash),
+    method("eth_getUncleByBlockHashAndIndex", uncles::by_hash_and_index),
+    method("eth_getUncleByBlockNumberAndIndex", uncles::by_number_and_index),
+    method("eth_getUncleCountByBlockHash", uncles::count_by_hash),
+    method("eth_getUncleCountByBlockNumber", uncles::count_by_number),
     method("eth_maxPriorityFeePerGas", fees::tip),
     quick("admin_nodeInfo", network::node_info),
     quick("admin_peers", network::peers),
@@ -336,6 +352,7 @@ const PUBLIC: &[Entry] = &[
     method("debug_executionWitnessByBlockHash", debug::execution_witness_by_hash),
     method("debug_executionWitnessByHash", debug::execution_witness_by_hash),
     method("debug_getRawBlock", raw::block),
+    method("debug_getRawBlockAccessList", block_access_list::raw),
     method("debug_getRawHeader", raw::header),
     method("debug_getRawReceipts", raw::receipts),
     method("debug_getRawTransaction", raw::transaction),
@@ -345,6 +362,7 @@ const PUBLIC: &[Entry] = &[
     quick("rpc_modules", identity::modules),
     quick("txpool_status", network::pool_status),
     quick("web3_clientVersion", identity::client_version),
+    method("web3_sha3", identity::sha3),
 ];
 
 /// Moving the head by hand, which is not for everybody.

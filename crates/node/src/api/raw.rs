@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use alloy_eips::eip2718::Encodable2718;
-use alloy_primitives::Bytes;
+use alloy_primitives::{B256, Bytes};
 use engine::BlockRecord;
+use engine_api::json::{FixedData, Quantity};
 use rpc::{Code, Error, Json, Params, Pieces};
 
 use super::Api;
-use super::blocks::BlockId;
+use super::blocks::{BlockId, NumberOrTag};
 use super::transactions::{found_by_hash, whole};
 
 /// `debug_getRawHeader`: RLP.
@@ -35,13 +36,38 @@ pub(super) fn receipts(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     Ok(list.into())
 }
 
-/// `debug_getRawTransaction`: EIP-2718; nothing where there is none, as geth.
+/// `debug_getRawTransaction` and `eth_getRawTransactionByHash`: EIP-2718; nothing where there is
+/// none, as geth.
 pub(super) fn transaction(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     let found = found_by_hash(api, params)?;
-    let transaction = found.and_then(|(record, index)| {
-        record.block.body.transactions.get(index).map(Encodable2718::encoded_2718)
-    });
+    let transaction = found.and_then(|(record, index)| encoded(&record, index));
     Ok(data(transaction.unwrap_or_default()))
+}
+
+/// `eth_getRawTransactionByBlockHashAndIndex`: in a block of any branch.
+pub(super) fn by_hash_and_index(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let hash: FixedData<32> = params.next("block hash")?;
+    let index: Quantity = params.next("transaction index")?;
+    params.end()?;
+    at_index(api.block(B256::from(hash))?, index)
+}
+
+/// `eth_getRawTransactionByBlockNumberAndIndex`.
+pub(super) fn by_number_and_index(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let id: NumberOrTag = params.next("block")?;
+    let index: Quantity = params.next("transaction index")?;
+    params.end()?;
+    at_index(api.block_by_number(id)?, index)
+}
+
+fn at_index(record: Option<Arc<BlockRecord>>, index: Quantity) -> Result<Json, Error> {
+    let index = usize::try_from(index.0).unwrap_or(usize::MAX);
+    let transaction = whole(record)?.and_then(|record| encoded(&record, index));
+    Ok(data(transaction.unwrap_or_default()))
+}
+
+fn encoded(record: &BlockRecord, index: usize) -> Option<Vec<u8>> {
+    record.block.body.transactions.get(index).map(Encodable2718::encoded_2718)
 }
 
 fn whole_block(api: &Api, params: Params<'_>) -> Result<Arc<BlockRecord>, Error> {

@@ -1,16 +1,18 @@
 //! The state after any kept block: accounts, slots, codes, and their proofs.
 
+use std::collections::BTreeMap;
+
 use alloy_primitives::{Address, B256, U64, U256};
 use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
 use alloy_serde::JsonStorageKey;
 use engine::StateView;
-use engine_api::json::FixedData;
+use engine_api::json::{Entries, FixedData};
 use rpc::{Code, Error, Json, Params, quote};
 use trie::Account;
 
 use super::blocks::{BlockId, NumberOrTag};
 use super::{Api, refusal};
-use crate::limits::PROOF_SLOTS;
+use crate::limits::{PROOF_SLOTS, STORAGE_VALUES};
 
 /// `eth_getBalance`.
 pub(super) fn balance(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
@@ -38,6 +40,29 @@ pub(super) fn storage_at(api: &Api, mut params: Params<'_>) -> Result<Json, Erro
     let slot = slot(&params.next::<String>("storage slot")?)?;
     let value = state(api, params)?.storage(address, slot.as_b256().into()).map_err(refusal)?;
     Json::of(&B256::from(value))
+}
+
+/// `eth_getStorageValues`: the values of slots of several accounts, by address.
+pub(super) fn storage_values(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    type Slots = Entries<FixedData<20>, Vec<FixedData<32>>, STORAGE_VALUES>;
+    let Entries(asked): Slots = params.next("slots by address")?;
+    let count: usize = asked.iter().map(|(_, slots)| slots.len()).sum();
+    if count > STORAGE_VALUES {
+        let detail = format!("too many slots (max {STORAGE_VALUES})");
+        return Err(Error::new(Code::ClientLimit, detail));
+    }
+    if count == 0 {
+        return Err(Error::invalid_params("empty request"));
+    }
+    let state = state(api, params)?;
+    let values = asked.into_iter().map(|(address, slots)| {
+        let address = Address::from(address);
+        let value = |slot: FixedData<32>| state.storage(address, U256::from_be_bytes(slot.0));
+        let values = slots.into_iter().map(|slot| value(slot).map(B256::from));
+        Ok((address, values.collect::<Result<Vec<_>, _>>()?))
+    });
+    let values: Result<BTreeMap<_, _>, engine::Error> = values.collect();
+    Json::of(&values.map_err(refusal)?)
 }
 
 /// `eth_getProof` (EIP-1186).
@@ -77,15 +102,19 @@ fn address(params: &mut Params<'_>) -> Result<Address, Error> {
     Ok(Address::from(address))
 }
 
-/// A slot's number, as a quantity or as 32 bytes.
+/// A slot's number, as a quantity or as 32 bytes. The words of errors are geth's.
 fn slot(text: &str) -> Result<JsonStorageKey, Error> {
-    let digits = text.strip_prefix("0x").filter(|digits| {
-        // The parser passes over underscores.
-        (1..=64).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
-    });
+    let digits = text.strip_prefix("0x");
+    if digits.is_some_and(|digits| digits.len() > 64) {
+        let quoted = quote(text);
+        let detail = format!("storage key too long (want at most 32 bytes): \"{quoted}\"");
+        return Err(Error::invalid_params(detail));
+    }
+    // The parser passes over underscores.
+    let digits = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
     let number = digits.and_then(|digits| U256::from_str_radix(digits, 16).ok());
     let Some(number) = number else {
-        let detail = format!("storage slot: \"{}\" is not 0x and 1 to 64 hex digits", quote(text));
+        let detail = format!("invalid hex in storage key: \"{}\"", quote(text));
         return Err(Error::invalid_params(detail));
     };
     Ok(if text.len() == 66 {

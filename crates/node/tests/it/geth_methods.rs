@@ -1,10 +1,24 @@
 //! The smaller methods, asked of both nodes over IPC: geth and we answer alike.
 
 use crate::geth::LOGGERS;
-use crate::support::with_floats;
+use crate::support::{CONTRACT, with_floats};
 use alloy_primitives::B256;
 use rpc::{ClientError, SessionClient};
 use serde_json::{Value, json};
+
+const BY_NUMBER: [&str; 4] = [
+    "eth_getHeaderByNumber",
+    "eth_getUncleCountByBlockNumber",
+    "eth_getUncleByBlockNumberAndIndex",
+    "eth_getRawTransactionByBlockNumberAndIndex",
+];
+
+const BY_HASH: [&str; 4] = [
+    "eth_getHeaderByHash",
+    "eth_getUncleCountByBlockHash",
+    "eth_getUncleByBlockHashAndIndex",
+    "eth_getRawTransactionByBlockHashAndIndex",
+];
 
 /// Calls that both are to answer with the same result, on a chain of at least eight blocks whose
 /// blocks have these hashes, from the first on.
@@ -14,6 +28,18 @@ fn calls(hashes: &[Value]) -> Vec<(&'static str, Value)> {
         ("eth_maxPriorityFeePerGas", json!([])),
         ("eth_blobBaseFee", json!([])),
         ("eth_config", json!([])),
+        ("eth_baseFee", json!([])),
+        ("eth_accounts", json!([])),
+        ("eth_getHeaderByNumber", json!(["pending"])),
+        ("eth_getHeaderByNumber", json!(["latest"])),
+        ("eth_getHeaderByNumber", json!(["finalized"])),
+        ("eth_getHeaderByNumber", json!(["0xffff"])),
+        ("eth_getHeaderByHash", json!([B256::repeat_byte(1)])),
+        ("eth_getUncleCountByBlockNumber", json!(["0xffff"])),
+        ("eth_getUncleCountByBlockHash", json!([B256::repeat_byte(1)])),
+        ("eth_getRawTransactionByBlockNumberAndIndex", json!(["0xffff", "0x0"])),
+        ("web3_sha3", json!(["0x"])),
+        ("web3_sha3", json!(["0x68656c6c6f20776f726c64"])),
         ("eth_syncing", json!([])),
         ("net_peerCount", json!([])),
         ("net_version", json!([])),
@@ -26,7 +52,13 @@ fn calls(hashes: &[Value]) -> Vec<(&'static str, Value)> {
         ("eth_feeHistory", json!(["0x2", "earliest", [1]])),
     ];
     for (number, hash) in hashes.iter().enumerate() {
-        for id in [json!(format!("{number:#x}")), hash.clone()] {
+        let ids = [(json!(format!("{number:#x}")), BY_NUMBER), (hash.clone(), BY_HASH)];
+        for (id, [header, uncles, uncle, transaction]) in ids {
+            calls.push((header, json!([id])));
+            calls.push((uncles, json!([id])));
+            calls.push((uncle, json!([id, "0x0"])));
+            calls.push((transaction, json!([id, "0x0"])));
+            calls.push((transaction, json!([id, "0x400"])));
             calls.push(("debug_getRawHeader", json!([id])));
             calls.push(("debug_getRawReceipts", json!([id])));
             calls.push(("debug_getRawBlock", json!([id])));
@@ -39,8 +71,13 @@ fn calls(hashes: &[Value]) -> Vec<(&'static str, Value)> {
 fn transaction_calls(transactions: &[Value]) -> Vec<(&'static str, Value)> {
     let none = json!(B256::repeat_byte(1));
     let each = transactions.iter().chain([&none]).flat_map(|hash| {
-        ["eth_getTransactionByHash", "eth_getTransactionReceipt", "debug_getRawTransaction"]
-            .map(|method| (method, json!([hash])))
+        let methods = [
+            "eth_getTransactionByHash",
+            "eth_getTransactionReceipt",
+            "eth_getRawTransactionByHash",
+            "debug_getRawTransaction",
+        ];
+        methods.map(|method| (method, json!([hash])))
     });
     each.collect()
 }
@@ -85,6 +122,29 @@ fn log_calls(hashes: &[Value]) -> Vec<(&'static str, Value)> {
     filters.into_iter().map(|filter| ("eth_getLogs", json!([filter]))).collect()
 }
 
+/// Slots, with some that both refuse in the same words.
+fn slot_calls(hashes: &[Value]) -> Vec<(&'static str, Value)> {
+    let slots = |count: u8| (0..count).map(B256::with_last_byte).collect::<Vec<_>>();
+    let many = vec![B256::ZERO; 513];
+    let [one, two] = LOGGERS;
+    let mut calls = vec![
+        ("eth_getStorageValues", json!([{}])),
+        ("eth_getStorageValues", json!([{CONTRACT.to_string(): []}, "latest"])),
+        ("eth_getStorageValues", json!([{one.to_string(): many, two.to_string(): many}])),
+        ("eth_getStorageAt", json!([one, format!("0x{}", "0".repeat(65))])),
+        ("eth_getStorageAt", json!([one, "0xasdf", "latest"])),
+        ("eth_getStorageAt", json!([one, "0x", "latest"])),
+        ("eth_getStorageAt", json!([one, "0x1", "latest"])),
+    ];
+    for hash in hashes {
+        let asked = json!({
+            CONTRACT.to_string(): slots(20), one.to_string(): slots(3), two.to_string(): [],
+        });
+        calls.push(("eth_getStorageValues", json!([asked, hash])));
+    }
+    calls
+}
+
 async fn answer(client: &SessionClient, method: &str, params: &Value) -> Result<Value, String> {
     match client.call(method, params).await {
         Ok(answer) => Ok(with_floats(answer)),
@@ -105,9 +165,9 @@ pub(crate) async fn differences(ours: &SessionClient, geth: &SessionClient) -> V
         transactions.extend(block["transactions"].as_array().expect("a list").iter().cloned());
     }
     let mut differ = Vec::new();
-    let logs = log_calls(&hashes);
-    for (method, params) in &logs {
-        let [one, other] = [ours, geth].map(|client| answer(client, method, params));
+    let words = log_calls(&hashes).into_iter().chain(slot_calls(&hashes));
+    for (method, params) in words {
+        let [one, other] = [ours, geth].map(|client| answer(client, method, &params));
         let (one, other) = (one.await, other.await);
         if one != other {
             differ.push(format!("{method}{params}: ours {one:?}, geth's {other:?}"));

@@ -234,6 +234,41 @@ async fn the_published_answers_are_ours() {
     assert!(wrong.is_empty() && tests.len() > 200, "{} of {} tests", wrong.len(), tests.len());
 }
 
+/// The published tests ask for no uncles; their chain has some.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_uncles_of_the_published_chain_are_told() {
+    let Some((folder, genesis)) = published_chain() else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let (node, socket) = started(dir.path(), &folder, &genesis).await;
+    let address = format!("unix:{}", socket.display());
+    let mut client = rpc::Client::connect(&address, None).await.expect("a connection");
+    let mut ask = async |method: &str, params: Value| -> Value {
+        client.call(method, params).await.expect("an answer")
+    };
+    let mut sum = 0;
+    for number in 0..=54 {
+        let number = format!("{number:#x}");
+        let block = ask("eth_getBlockByNumber", json!([number, false])).await;
+        let (hash, uncles) = (&block["hash"], block["uncles"].as_array().expect("a list"));
+        let count = json!(format!("{:#x}", uncles.len()));
+        assert_eq!(ask("eth_getUncleCountByBlockNumber", json!([number])).await, count);
+        assert_eq!(ask("eth_getUncleCountByBlockHash", json!([hash])).await, count);
+        for at in 0..=uncles.len() {
+            let index = format!("{at:#x}");
+            let uncle = ask("eth_getUncleByBlockNumberAndIndex", json!([number, index])).await;
+            assert_eq!(uncle["hash"], uncles.get(at).cloned().unwrap_or_default());
+            assert_eq!(ask("eth_getUncleByBlockHashAndIndex", json!([hash, index])).await, uncle);
+            if !uncle.is_null() {
+                sum += 1;
+                assert_eq!(uncle["uncles"], json!([]), "{uncle}");
+                assert!(uncle["size"].is_string() && uncle.get("transactions").is_none());
+            }
+        }
+    }
+    assert_eq!(sum, 18);
+    node.kill();
+}
+
 #[test]
 fn answers_of_one_form_have_the_same_members_types_and_codes() {
     let one = json!({"result": {"a": [{"x": "0x1"}, {"y": 1}], "b": null}});

@@ -3,7 +3,8 @@
 
 use crate::subscriptions::Chain;
 use crate::support::*;
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use alloy_rlp::Decodable;
 use deponent_node::{Node, NodeOptions};
 use rpc::rest::{HeaderMap, Method};
 use rpc::{Client, Code};
@@ -76,6 +77,69 @@ async fn the_head_is_set_back_and_forth_by_hand() {
     let syncing: Value = public.call("eth_syncing", json!([])).await.expect("an answer");
     assert_eq!(syncing, json!(false));
     node.stop().await;
+}
+
+/// The list as OpenRPC has it, of the RLP: alloy's names are the same, but slots are quantities.
+fn shown(rlp: &[u8]) -> Value {
+    let list = Vec::<alloy_eip7928::AccountChanges>::decode(&mut &*rlp).expect("a list");
+    let mut list = serde_json::to_value(list).expect("JSON");
+    let pad = |value: &mut Value| {
+        let number: U256 = serde_json::from_value(value.clone()).expect("a number");
+        *value = json!(B256::from(number));
+    };
+    for account in list.as_array_mut().expect("a list") {
+        account["storageReads"].as_array_mut().expect("a list").iter_mut().for_each(pad);
+        for slot in account["storageChanges"].as_array_mut().expect("a list") {
+            pad(&mut slot["key"]);
+            let changes = slot["changes"].as_array_mut().expect("a list");
+            changes.iter_mut().for_each(|change| pad(&mut change["value"]));
+        }
+    }
+    list
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_block_access_list_is_told_as_json_and_as_rlp() {
+    let mut node = TestNode::start(genesis_of_all_forks()).await;
+    for fork in ALL_FORKS {
+        let count = usize::from(fork.time == ALL_FORKS[5].time);
+        node.extend(fork, fork.time, &transactions()[..count]).await;
+    }
+    let head = node.public("eth_getBlockByNumber", json!(["latest", false])).await.expect("a head");
+    for id in [json!("latest"), json!("0x6"), head["hash"].clone()] {
+        let raw = node.public("debug_getRawBlockAccessList", json!([id])).await.expect("RLP");
+        let raw: Bytes = serde_json::from_value(raw).expect("DATA");
+        assert_eq!(json!(keccak256(&raw)), head["blockAccessListHash"]);
+        let list = node.public("eth_getBlockAccessList", json!([id])).await.expect("a list");
+        assert_eq!(list, shown(&raw));
+        // The contracts that every block calls, and the sender's nonce.
+        assert!(list.as_array().expect("a list").len() > 4, "{list}");
+        assert!(list.to_string().contains(r#""nonceChanges":[{"#), "{list}");
+        assert!(list.to_string().contains(r#""changes":[{"#), "{list}");
+    }
+    for before in ["0x0", "0x5"] {
+        for method in ["eth_getBlockAccessList", "debug_getRawBlockAccessList"] {
+            let error = node.public(method, json!([before])).await.expect_err("refused");
+            assert!(error.is(Code::ResourceNotFound), "{error}");
+        }
+    }
+    for none in ["0x2710", "pending"] {
+        let found = node.public("eth_getBlockAccessList", json!([none])).await;
+        assert_eq!(found, Ok(Value::Null));
+        let error = node.public("debug_getRawBlockAccessList", json!([none])).await;
+        assert!(error.expect_err("refused").is(Code::ResourceNotFound));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_has_no_keys_and_no_coinbase() {
+    let mut node = TestNode::start(genesis_of_all_forks()).await;
+    assert_eq!(node.public("eth_accounts", json!([])).await, Ok(json!([])));
+    assert_eq!(node.public("eth_coinbase", json!([])).await, Ok(json!(Address::ZERO)));
+    let slots = vec![B256::ZERO; 1025];
+    let error = node.public("eth_getStorageValues", json!([{CONTRACT.to_string(): slots}])).await;
+    let error = error.expect_err("refused");
+    assert!(error.is(Code::ClientLimit) && error.message.contains("max 1024"), "{error}");
 }
 
 /// As a benchmark's runner does: a block, and back.

@@ -12,8 +12,9 @@ use crate::quote::{quote, shortened};
 ///
 /// Numbers and words are those of execution-apis `src/engine/common.md` at
 /// 3016309345a22d96e3e6357ace9b9b0be38c471a, [`Code::TooDeepReorg`] those of its pull request 786,
-/// [`Code::PrunedHistory`] those of EIP-4444 clients, and [`Code::Reverted`] those of `eth_call` in
-/// all clients.
+/// [`Code::PrunedHistory`] those of EIP-4444 clients, [`Code::Reverted`] those of `eth_call` in
+/// all clients, [`Code::ResourceNotFound`] those of EIP-1474, and [`Code::ClientLimit`] those of
+/// `eth_simulateV1` and of geth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Invalid JSON was received.
@@ -44,6 +45,10 @@ pub enum Code {
     PrunedHistory,
     /// The call reverted.
     Reverted,
+    /// There is no such thing: a block access list before Amsterdam.
+    ResourceNotFound,
+    /// More was asked for than one call may, in methods of `eth`.
+    ClientLimit,
 }
 
 impl Code {
@@ -64,6 +69,8 @@ impl Code {
             Self::TooDeepReorg => (-38006, "Too deep reorg"),
             Self::PrunedHistory => (4444, "Pruned history unavailable"),
             Self::Reverted => (3, "execution reverted"),
+            Self::ResourceNotFound => (-32001, "Resource not found"),
+            Self::ClientLimit => (-38026, "Client limit exceeded"),
         }
     }
 }
