@@ -198,6 +198,8 @@ fn check_root(database: &Database, hash: B256) -> anyhow::Result<()> {
 
 fn open_database(data_dir: &Path, storage: &StorageArgs) -> anyhow::Result<Database> {
     let directory = data_dir.join("chain");
-    ensure!(directory.is_dir(), "{} holds no chain", data_dir.display());
+    let is_there = directory.try_exists();
+    let is_there = is_there.with_context(|| format!("cannot look for {}", directory.display()))?;
+    ensure!(is_there, "{} holds no chain", data_dir.display());
     Ok(Database::open(DirectoryDisk::open(directory)?, &storage.database())?)
 }

@@ -163,6 +163,8 @@ impl BlockLog {
         let number = self.number(&now.head);
         let (old, head) = (self.head, number.unwrap_or(self.head));
         (self.head, self.head_hash) = (head, now.head);
+        // Blocks above a head that moved back are no sign that more come.
+        self.ran = head;
         let (hash, old_hash) = (short(now.head), short(before.head));
         match (left.len(), joined.len()) {
             (0, 0) => {}
