@@ -37,8 +37,13 @@ pub(crate) fn counted(count: impl fmt::Display, noun: &str) -> String {
 /// # Errors
 /// When the standard output is closed or full.
 pub(crate) fn print_line(line: fmt::Arguments<'_>) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_fmt(format_args!("{line}\n")).context("cannot write to the standard output")
+    write_line(&mut std::io::stdout().lock(), line).context("cannot write to the standard output")
+}
+
+/// Writes a line, which may have several, at once: a reader that takes its beginning alone, as
+/// `head` does, has all of it in the pipe before it goes.
+fn write_line(out: &mut impl Write, line: fmt::Arguments<'_>) -> std::io::Result<()> {
+    out.write_all(format!("{line}\n").as_bytes())
 }
 
 /// `println!` that does not panic, in a function that returns `anyhow::Result`.
@@ -52,6 +57,26 @@ pub(crate) use say;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_of_several_lines_is_one_write() {
+        struct Once(Vec<u8>);
+        impl Write for Once {
+            fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+                if !self.0.is_empty() {
+                    return Err(std::io::ErrorKind::BrokenPipe.into());
+                }
+                self.0 = text.to_vec();
+                Ok(text.len())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut out = Once(Vec::new());
+        write_line(&mut out, format_args!("{}\n{}", "a", 1)).expect("one write");
+        assert_eq!(out.0, b"a\n1\n");
+    }
 
     #[test]
     fn one_is_singular() {

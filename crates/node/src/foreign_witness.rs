@@ -19,6 +19,9 @@ pub struct ForeignWitness {
     pub witness: Witness,
     /// How the form differed from the canonical one.
     pub differences: Vec<String>,
+    /// The members of answers inside which it was, the outermost first: `result`, `witness`. They
+    /// are no part of its form.
+    pub envelopes: Vec<&'static str>,
     /// Its `keys`, as far as they can be read: addresses and slots, before they were hashed.
     pub keys: Vec<Bytes>,
 }
@@ -37,9 +40,17 @@ impl ForeignWitness {
     /// # Errors
     /// The reason why it cannot be read.
     pub fn read(json: &str) -> Result<Self, String> {
+        let (mut json, mut envelopes) = (json, Vec::new());
+        while let Some((name, inner)) = inside_envelope(json)? {
+            if envelopes.len() == ENVELOPES {
+                return Err("the witness is inside too many envelopes".into());
+            }
+            envelopes.push(name);
+            json = inner;
+        }
         let (mut differences, mut keys) = (Vec::new(), Vec::new());
-        let witness = lists(json, ENVELOPES, &mut differences, &mut keys)?;
-        Ok(Self { keys, ..Self::normalised(witness, differences) })
+        let witness = lists(json, &mut differences, &mut keys)?;
+        Ok(Self { keys, envelopes, ..Self::normalised(witness, differences) })
     }
 
     /// Reads the content of a file: what [`read`](Self::read) takes, or RLP or SSZ, as it is or in
@@ -80,13 +91,33 @@ impl ForeignWitness {
             HeaderOrder::Mixed => Some("headers out of order, or some twice"),
         };
         differences.extend(order.map(str::to_owned));
-        Self { witness, differences, keys: Vec::new() }
+        Self { witness, differences, envelopes: Vec::new(), keys: Vec::new() }
     }
+}
+
+/// The content of an answer or a status, and the member that has it; `None` for a witness.
+fn inside_envelope(json: &str) -> Result<Option<(&'static str, &str)>, String> {
+    if json.starts_with('"') {
+        return Ok(None);
+    }
+    let names = ["state", "result", "witness", "error"];
+    let members = fields(json, names).map_err(|fault| format!("the witness is {fault}"))?;
+    let [state, result, witness, error] = members;
+    if state.is_some() {
+        return Ok(None);
+    }
+    if let Some(reason) = without_result(result, error) {
+        return Err(reason);
+    }
+    if witness == Some("null") {
+        return Err("the witness is null: the server made none".into());
+    }
+    let inner = |name, member: Option<_>| member.map(|member| (name, member));
+    Ok(inner("result", result).or(inner("witness", witness)))
 }
 
 fn lists(
     json: &str,
-    envelopes: usize,
     differences: &mut Vec<String>,
     keys_given: &mut Vec<Bytes>,
 ) -> Result<Witness, String> {
@@ -95,22 +126,9 @@ fn lists(
         differences.push("RLP instead of JSON".into());
         return witness::rlp::decode(&bytes).map_err(|fault| fault.to_string());
     }
-    let names = ["state", "codes", "headers", "keys", "result", "witness", "error"];
-    let members = fields(json, names).map_err(|fault| format!("the witness is {fault}"))?;
-    let [state, codes, headers, keys, result, witness, error] = members;
-    if let (None, Some(reason)) = (state, without_result(result, error)) {
-        return Err(reason);
-    }
-    if let (None, Some("null")) = (state, witness) {
-        return Err("the witness is null: the server made none".into());
-    }
-    if let (None, Some(inner)) = (state, result.or(witness)) {
-        if envelopes == 0 {
-            return Err("the witness is inside too many envelopes".into());
-        }
-        differences.push("inside an envelope".into());
-        return lists(inner, envelopes - 1, differences, keys_given);
-    }
+    let members = fields(json, ["state", "codes", "headers", "keys"]);
+    let [state, codes, headers, keys] =
+        members.map_err(|fault| format!("the witness is {fault}"))?;
     if let Some(keys) = keys.filter(|keys| *keys != "[]") {
         differences.push("keys given".into());
         // They are of no consequence, so whatever is there is taken.

@@ -59,11 +59,10 @@ struct InspectArgs {
     rpc: Option<String>,
     #[command(flatten)]
     source: SourceArgs,
-    /// The most accounts and items that are printed.
-    #[arg(long, value_name = "ROWS", value_parser = count::<usize>,
-          default_value_t = 20)]
-    rows: usize,
-    /// Print one JSON object, with all accounts and items unless --rows is given.
+    /// The most accounts and items that are printed [default: 20, and all with --json].
+    #[arg(long, value_name = "ROWS", value_parser = count::<usize>)]
+    rows: Option<usize>,
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -82,11 +81,10 @@ struct DiffArgs {
     /// Take witnesses for different whose items are in another order or form.
     #[arg(long)]
     strict: bool,
-    /// The most items of each side that are printed.
-    #[arg(long, value_name = "ROWS", value_parser = count::<usize>,
-          default_value_t = 20)]
-    rows: usize,
-    /// Print one JSON object, with all items.
+    /// The most items of each side that are printed [default: 20, and all with --json].
+    #[arg(long, value_name = "ROWS", value_parser = count::<usize>)]
+    rows: Option<usize>,
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -146,7 +144,7 @@ fn inspect(args: &InspectArgs) -> anyhow::Result<(String, u8)> {
         None => args.source.read(&args.what)?,
     };
     let Inspected { given, inspection, names, form } = Inspected::new(given);
-    let rows = if args.json { usize::MAX } else { args.rows };
+    let rows = printed_rows(args.rows, args.json);
     let rows = Rows { accounts: rows, items: rows };
     let summary = Summary::new(&given.block, &inspection, &names, rows);
     let text = match args.json {
@@ -173,11 +171,17 @@ fn compare(args: &DiffArgs) -> anyhow::Result<(String, u8)> {
         true => difference.is_same() && difference.has_same_form(),
         false => difference.is_same(),
     };
+    let rows = printed_rows(args.rows, args.json);
     let text = match args.json {
-        true => difference.json(is_same),
-        false => difference.text(is_same, args.rows),
+        true => difference.json(is_same, rows),
+        false => difference.text(is_same, rows),
     };
     Ok((text, u8::from(!is_same)))
+}
+
+/// The most rows that are printed: of JSON all, unless `--rows` says how many.
+fn printed_rows(given: Option<usize>, json: bool) -> usize {
+    given.unwrap_or(if json { usize::MAX } else { 20 })
 }
 
 impl SourceArgs {

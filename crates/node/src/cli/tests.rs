@@ -60,6 +60,8 @@ fn every_flag_goes_into_a_file_and_comes_out_of_it_again() {
     assert_eq!(config(&[&file]).expect("read again"), printed);
 
     let default = config(&[]).expect("no flag is required");
+    // An empty list would read as no namespace at all.
+    assert!(default.contains("# \"http.api\" is not set\n"), "{default}");
     for flag in &flags {
         let line = |text: &str| {
             let key = format!("{:?}", name(flag));

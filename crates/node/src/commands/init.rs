@@ -14,9 +14,11 @@ use files::{Progress, SortOptions, SortedEntry, SortedState, read_genesis, read_
 use state::{Database, DirectoryDisk};
 use trie::AccountInfo;
 
+use super::refuse_network;
 use super::storage::StorageArgs;
 use crate::console::{counted, say};
 use crate::data_directory::{CONFIG, begin_from_state};
+use crate::foreign_witness::{fields, without_result};
 use crate::limits::HEADER_FILE_BYTES;
 
 /// The arguments of `deponent init`.
@@ -34,8 +36,8 @@ pub(crate) struct InitArgs {
     /// --header the state must be that of the genesis's own accounts, if it has any.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// The header of the block with that state, as RLP or its hex, if that block is not the
-    /// genesis. The chain then begins there.
+    /// The header of the block with that state, if that block is not the genesis: RLP, its hex, or
+    /// a saved answer of debug_getRawHeader. The chain then begins there.
     #[arg(long, value_name = "FILE", requires = "state")]
     header: Option<PathBuf>,
     #[command(flatten)]
@@ -49,6 +51,7 @@ const PREIMAGES: &str = "`geth dump` leaves out every account and slot whose key
 
 /// Runs `deponent init`.
 pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
+    refuse_network(&args.chain)?;
     if args.state.is_none() {
         let shown = format!("--chain {}", args.chain.display());
         let chain = args.chain.metadata().with_context(|| shown.clone())?;
@@ -188,15 +191,27 @@ fn read_header(file: &Path) -> anyhow::Result<Header> {
         "{} is longer than a header: {HEADER_FILE_BYTES} bytes at most",
         file.display()
     );
-    let text = std::str::from_utf8(&content).map(str::trim);
-    let rlp = match text.ok().and_then(|text| text.parse::<Bytes>().ok()) {
-        Some(bytes) => bytes,
-        None => content.into(),
+    let text = std::str::from_utf8(&content).map(str::trim).unwrap_or_default();
+    let rlp = match text.starts_with('{') {
+        true => answered_header(text).map_err(|fault| anyhow!("{}: {fault}", file.display()))?,
+        false if text.is_empty() => content.into(),
+        false => text.parse().unwrap_or_else(|_| content.into()),
     };
     let mut rest = &rlp[..];
     let header = Header::decode(&mut rest).with_context(context)?;
     ensure!(rest.is_empty(), "{}: {} bytes behind the header", file.display(), rest.len());
     Ok(header)
+}
+
+/// The RLP of a header in an answer of `debug_getRawHeader`.
+fn answered_header(json: &str) -> Result<Bytes, String> {
+    let [result, error] = fields(json, ["result", "error"])?;
+    if let Some(reason) = without_result(result, error) {
+        return Err(reason);
+    }
+    let result = result.ok_or("neither an answer of debug_getRawHeader, nor RLP, nor its hex")?;
+    let wrong = |_| "the result is no hex: save the answer of debug_getRawHeader".to_owned();
+    rpc::read_json(result).map_err(wrong)
 }
 
 /// Removes a directory, if there is one.

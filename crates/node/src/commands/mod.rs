@@ -12,11 +12,12 @@ mod storage;
 use std::path::Path;
 
 use alloy_primitives::B256;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use engine::Engine;
 use files::read_genesis;
 
 use crate::data_directory::{Retention, open_engine};
+use crate::verify::NETWORKS;
 use storage::StorageArgs;
 
 pub(crate) use db::{DbArgs, db};
@@ -29,6 +30,7 @@ pub(crate) use status::{StatusArgs, status};
 
 /// Reads the file of `--chain`, where it is given.
 fn genesis_of(chain: Option<&Path>) -> anyhow::Result<Option<alloy_genesis::Genesis>> {
+    chain.map_or(Ok(()), refuse_network)?;
     chain.map(read_genesis).transpose().context("--chain")
 }
 
@@ -37,6 +39,19 @@ fn open(data_dir: &Path, chain: Option<&Path>, storage: &StorageArgs) -> anyhow:
     let genesis = genesis_of(chain)?;
     let options = |database: &_| Ok(storage.engine(Retention::noted(database)?));
     open_engine(data_dir, genesis.as_ref(), storage.database(), options)
+}
+
+/// Refuses the name of a public network where a file has to be: the genesis is not built in.
+fn refuse_network(path: &Path) -> anyhow::Result<()> {
+    // geth has no Holesky any more.
+    let mut names = NETWORKS.iter().filter(|(name, _)| *name != "holesky");
+    match names.find(|(name, _)| path.as_os_str() == *name && !path.exists()) {
+        Some((name, _)) => bail!(
+            "--chain names a genesis file, and there is no file {name}: `geth --{name} dumpgenesis \
+             > genesis.json` writes that network's"
+        ),
+        None => Ok(()),
+    }
 }
 
 /// The number of a valid block.

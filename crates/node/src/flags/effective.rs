@@ -42,7 +42,7 @@ pub(crate) fn effective(
 fn value(flag: &Arg, matches: &ArgMatches, computed: Option<&String>) -> Option<String> {
     let raw = matches.get_raw(flag.get_id().as_str()).into_iter().flatten();
     let raw: Vec<_> = raw.map(|value| value.to_string_lossy().into_owned()).collect();
-    if flag.get_value_delimiter().is_some() {
+    if flag.get_value_delimiter().is_some() && !raw.is_empty() {
         let values: Vec<_> = raw.iter().map(|value| quoted(value)).collect();
         return Some(format!("[{}]", values.join(", ")));
     }

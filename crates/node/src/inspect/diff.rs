@@ -110,7 +110,7 @@ impl<'a> Difference<'a> {
         out
     }
 
-    pub(super) fn json(&self, is_same: bool) -> String {
+    pub(super) fn json(&self, is_same: bool, rows: usize) -> String {
         let side = |side: &DiffSide<'_>| -> Value {
             json!({
                 "input": side.name,
@@ -119,7 +119,8 @@ impl<'a> Difference<'a> {
                 "items": side.all.items,
                 "bytes": side.all.bytes,
                 "form": side.form,
-                "only": side.only,
+                "only": side.only[..rows.min(side.only.len())],
+                "onlyItems": side.only.len(),
                 "onlyBytes": side.only_count().bytes,
             })
         };

@@ -114,7 +114,7 @@ impl Drop for SentTimer {
     }
 }
 
-/// Sizes of witnesses: 64 KiB to 1 GiB, in steps of two.
+/// Sizes of witnesses: 1 KiB to 1 GiB, in steps of two.
 pub(super) fn of_bytes() -> Histogram {
-    Histogram::new(exponential_buckets(65_536.0, 2.0, 15))
+    Histogram::new(exponential_buckets(1024.0, 2.0, 21))
 }

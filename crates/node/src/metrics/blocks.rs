@@ -196,9 +196,9 @@ const fn answer_label(answer: ForkchoiceAnswer) -> &'static str {
     }
 }
 
-/// Counts of a block's items: 16 to a million, in steps of four.
+/// Counts of a block's items: 1 to a million, in steps of four.
 fn of_items() -> Histogram {
-    Histogram::new(exponential_buckets(16.0, 4.0, 9))
+    Histogram::new(exponential_buckets(1.0, 4.0, 11))
 }
 
 #[cfg(test)]

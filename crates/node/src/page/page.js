@@ -186,6 +186,10 @@ async function look() {
 async function show(name) {
   const digits = name.replaceAll(",", "");
   const block = /^\d+$/.test(digits) ? "0x" + BigInt(digits).toString(16) : name;
+  if (!/^(0x[0-9a-f]{1,64}|latest|safe|finalized|earliest)$/i.test(block)) {
+    $("fault").textContent = `${short(name)} is no block: give a number or a hash`;
+    return;
+  }
   try {
     const found = await call("deponent_inspectWitness", [block]);
     if (wanted() !== name && wanted() !== "") return;

@@ -55,7 +55,7 @@ impl Report {
             gas_used: verified.gas_used,
             given: Content::of(&given.witness),
             canonical: Content::of(&verified.witness),
-            normalised: given.differences.clone(),
+            normalised: normalised(given),
             milliseconds: time.as_secs_f64() * 1000.0,
             absent,
         }
@@ -139,4 +139,10 @@ impl Content {
         let Self { nodes, codes, headers, bytes } = self;
         json!({"nodes": nodes, "codes": codes, "headers": headers, "bytes": bytes})
     }
+}
+
+/// How the form of a witness was another one, envelopes of answers included.
+fn normalised(given: &ForeignWitness) -> Vec<String> {
+    let envelopes = given.envelopes.iter().map(|name| format!("inside {name:?}"));
+    envelopes.chain(given.differences.iter().cloned()).collect()
 }

@@ -154,6 +154,12 @@ async fn what_is_counted_is_what_was_done_and_every_metric_is_in_the_table() {
         (3.0, 1.0)
     );
     assert_eq!(value("deponent_witness_nodes_count"), 5.0);
+    // Witnesses of small blocks are told apart: none of these has 1 KiB, all have less than 64 KiB.
+    let bytes = |most: &str| value(&format!("deponent_witness_size_bytes_bucket{{le=\"{most}\"}}"));
+    assert_eq!(["1024", "65536"].map(bytes), [0.0, 5.0]);
+    let codes = |most: &str| value(&format!("deponent_witness_codes_bucket{{le=\"{most}\"}}"));
+    assert_eq!(["1", "16"].map(codes), [0.0, 5.0]);
+    assert_eq!(value("deponent_events_lost_total"), 0.0);
     assert!(value("deponent_gas_used_total") > 63_000.0);
     let error = "deponent_rpc_errors_total{method=\"unknown\",code=\"method_not_found\"}";
     assert_eq!(value(error), 1.0);
@@ -313,6 +319,27 @@ async fn the_parts_of_the_disk_are_all_files_of_the_chain() {
     assert_eq!(found.value("deponent_disk_bytes{part=\"index\"}"), index.1 as f64);
     // The version of the format, and the lock.
     assert_eq!(found.value("deponent_disk_files{part=\"other\"}"), 2.0, "{files:?}");
+}
+
+#[test]
+fn the_rules_for_alerts_are_valid_and_ask_for_metrics_that_there_are() {
+    let rules = include_str!("../../../../etc/prometheus/alerts.yml");
+    let page = include_str!("../../../../docs/metrics.md");
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let names = rules.lines().filter_map(|line| line.trim().strip_prefix("expr: "));
+    let names = names.flat_map(|expression| expression.split(|c| !is_name(c)));
+    let names = names.filter(|name| name.starts_with("deponent_") || name.starts_with("process_"));
+    let names: Vec<_> = names.collect();
+    assert!(names.len() >= 10, "{names:?}");
+    for name in names {
+        assert!(page.contains(&format!("| `{name}` |")), "there is no {name}");
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../etc/prometheus/alerts.yml");
+    let Ok(output) = Command::new("promtool").args(["check", "rules", path]).output() else {
+        assert!(std::env::var_os("CI").is_none(), "promtool is missing: install `prometheus`");
+        return;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Prometheus' own check of a text of metrics, where it is installed: in CI it is.

@@ -70,9 +70,9 @@ fn every_step_of_the_quickstart_does_what_the_page_shows() {
     // The page's ports may be taken: the node takes free ones, and the calls go there.
     let replaced = [
         ("$clone/target/release", program.to_str().expect("UTF-8")),
-        ("deponent node ", "deponent node --http.port 0 --authrpc.port 0 "),
-        ("http://127.0.0.1:8551", "http://$(sed -n 's/.*engine=\\([0-9.:]*\\).*/\\1/p' node.log)"),
-        ("http://127.0.0.1:8545", "http://$(sed -n 's/.*http=\\([0-9.:]*\\).*/\\1/p' node.log)"),
+        ("http_port=8545 engine_port=8551", "http_port=0 engine_port=0"),
+        ("127.0.0.1:$engine_port", "$(sed -n 's/.*engine=\\([0-9.:]*\\).*/\\1/p' node.log)"),
+        ("127.0.0.1:$http_port", "$(sed -n 's/.*http=\\([0-9.:]*\\).*/\\1/p' node.log)"),
     ];
     let mut script = String::from("exec 2>&1\ntrap 'kill $(jobs -p) 2>/dev/null' EXIT\n");
     for (number, step) in steps.iter().enumerate() {

@@ -84,7 +84,8 @@ fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
 
 fn check_path(head: &Parts) -> Result<(), Refusal> {
     if head.uri.path() != "/" {
-        let text = "JSON-RPC is served at the path / alone";
+        let text = "JSON-RPC is served at the path / alone; those of the Engine API are on its port \
+                    and the Unix socket";
         return Err(Refusal::new(StatusCode::NOT_FOUND, text));
     }
     Ok(())

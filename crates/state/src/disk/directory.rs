@@ -3,7 +3,7 @@ use crate::Error;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,6 +33,7 @@ impl DirectoryDisk {
     pub fn open(directory: impl Into<PathBuf>) -> Result<Self, Error> {
         let directory = directory.into();
         let failed = |path: &Path, action, source| {
+            let source = with_owner(path, source, this_user());
             super::io_error(path.display().to_string(), action, 0, source)
         };
         create_directory(&directory)
@@ -50,6 +51,40 @@ impl DirectoryDisk {
             Err(TryLockError::Error(source)) => Err(failed(&path, "lock", source)),
         }
     }
+}
+
+/// A refusal to `user` with the owner of what was refused, or of the directory above it: it is that
+/// user's process which may use it.
+fn with_owner(path: &Path, source: io::Error, user: Option<u32>) -> io::Error {
+    let found = |path: &Path| fs::metadata(path).ok().map(|data| (path.to_owned(), data.uid()));
+    let (io::ErrorKind::PermissionDenied, Some((path, owner))) =
+        (source.kind(), path.ancestors().find_map(found))
+    else {
+        return source;
+    };
+    // The process's own files are refused for another reason: a read-only directory, say.
+    if user == Some(owner) {
+        return source;
+    }
+    let owner = user_name(owner).unwrap_or_else(|| format!("with the id {owner}"));
+    let path = path.display();
+    io::Error::new(
+        source.kind(),
+        format!("{source}: {path} belongs to the user {owner}; run this as that user (sudo -u)"),
+    )
+}
+
+/// The user that this process runs as.
+fn this_user() -> Option<u32> {
+    fs::metadata("/proc/self").ok().map(|own| own.uid())
+}
+
+/// The name of a user of this machine.
+fn user_name(id: u32) -> Option<String> {
+    let users = fs::read_to_string("/etc/passwd").ok()?;
+    let mut users = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let user = users.find(|user| user.get(2).is_some_and(|field| *field == id.to_string()))?;
+    Some(user[0].to_owned())
 }
 
 /// Opens the lock file, for its owner alone: another user who may open it could lock it. An earlier
@@ -192,6 +227,23 @@ mod tests {
         fs::set_permissions(&lock, fs::Permissions::from_mode(0o666)).expect("ours");
         drop(DirectoryDisk::open(&chain).expect("there"));
         assert_eq!(mode(&lock), 0o600);
+    }
+
+    #[test]
+    fn a_refusal_names_the_owner() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let lock = dir.path().join("chain").join(LOCK);
+        let refused = |kind: io::ErrorKind, user| {
+            with_owner(&lock, kind.into(), user).to_string()
+        };
+        let user = this_user().expect("Linux");
+        let name = user_name(user).unwrap_or_else(|| format!("with the id {user}"));
+        let other = refused(io::ErrorKind::PermissionDenied, Some(user + 1));
+        let words = format!("{} belongs to the user {name}; run this as", dir.path().display());
+        assert!(other.contains(&words), "{other}");
+        let own = refused(io::ErrorKind::PermissionDenied, Some(user));
+        let full = refused(io::ErrorKind::StorageFull, Some(user + 1));
+        assert!(!own.contains("belongs") && !full.contains("belongs"), "{own} {full}");
     }
 
     #[test]

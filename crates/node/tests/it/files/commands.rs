@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use alloy_primitives::{Address, B256, U256, hex};
+use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use alloy_rpc_types_engine::PayloadAttributes;
 use deponent_node::{Node, NodeOptions};
 use engine::{Engine, EngineOptions, Genesis, Verdict};
@@ -15,7 +15,7 @@ use execution::{ChainSpec, SealedBlock};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rpc::Client;
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use state::{Database, DirectoryDisk, MemoryDisk};
 use trie::versioned::RecordSink;
@@ -262,6 +262,11 @@ async fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
     let folder = Folder::new();
     let path = folder.write("genesis.json", genesis);
     let first = folder.write("header.rlp", alloy_rlp::encode(&header));
+    let answer = |result: &Value| json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string();
+    let raw = json!(Bytes::from(alloy_rlp::encode(&header)));
+    let saved = folder.write("saved.json", answer(&raw));
+    let unknown = folder.write("unknown.json", answer(&Value::Null));
+    let as_json = folder.write("as_json.json", answer(&json!({"number": "0x5"})));
     header.difficulty = U256::ONE;
     let mined = folder.write("mined.rlp", alloy_rlp::encode(&header));
     let chain = Chain { folder, genesis: path.clone(), file: path };
@@ -269,7 +274,14 @@ async fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
         let genesis = text(&chain.genesis);
         ["init", "--chain", genesis, "--state", genesis, "--header", text(header)]
     };
+    let network = ["import", "--chain", "mainnet", text(&first)];
+    chain.refused("mainnet", &network, "geth --mainnet dumpgenesis > genesis.json");
+    let network = ["init", "--chain", "hoodi"];
+    chain.refused("hoodi", &network, "geth --hoodi dumpgenesis > genesis.json");
     chain.refused("mined", &init(&mined), "block 5 has proof of work");
+    chain.refused("unknown", &init(&unknown), "the server has no such block");
+    chain.refused("as-json", &init(&as_json), "save the answer of debug_getRawHeader");
+    chain.run("saved", &init(&saved), "the chain begins with");
     // A state that is not of the genesis's own accounts is that of no block that is known.
     let other = genesis.replacen("\"balance\": \"0x0\"", "\"balance\": \"0x1\"", 1);
     let other = chain.folder.write("other.json", other);
