@@ -233,9 +233,7 @@ mod tests {
     fn a_refusal_names_the_owner() {
         let dir = tempfile::tempdir().expect("a directory");
         let lock = dir.path().join("chain").join(LOCK);
-        let refused = |kind: io::ErrorKind, user| {
-            with_owner(&lock, kind.into(), user).to_string()
-        };
+        let refused = |kind: io::ErrorKind, user| with_owner(&lock, kind.into(), user).to_string();
         let user = this_user().expect("Linux");
         let name = user_name(user).unwrap_or_else(|| format!("with the id {user}"));
         let other = refused(io::ErrorKind::PermissionDenied, Some(user + 1));
