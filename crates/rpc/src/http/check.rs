@@ -84,7 +84,7 @@ fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
 
 fn check_path(head: &Parts) -> Result<(), Refusal> {
     if head.uri.path() != "/" {
-        let text = "JSON-RPC is served at the path / alone; those of the Engine API are on its port \
+        let text = "JSON-RPC is served at the path / alone; the Engine API has its port \
                     and the Unix socket";
         return Err(Refusal::new(StatusCode::NOT_FOUND, text));
     }
