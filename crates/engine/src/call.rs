@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::read::view::VersionState;
 use alloy_consensus::Header;
 use alloy_primitives::B256;
-use execution::{BlockError, Call, CallOutcome, Estimate, StateOverrides};
+use execution::{BlockError, Call, CallOutcome, Estimate, Overrides};
 
 impl Engine {
     /// Makes a message call in a valid block of any branch, on the state after it. It changes
@@ -17,7 +17,7 @@ impl Engine {
         &self,
         block_hash: B256,
         call: &Call,
-        overrides: &StateOverrides,
+        overrides: &Overrides,
     ) -> Result<CallOutcome, Error> {
         self.on_state(block_hash, |header, state| {
             execution::call(self.chain(), header, call, overrides, state)
@@ -33,7 +33,7 @@ impl Engine {
         &self,
         block_hash: B256,
         call: &Call,
-        overrides: &StateOverrides,
+        overrides: &Overrides,
         gas_cap: u64,
     ) -> Result<Estimate, Error> {
         self.on_state(block_hash, |header, state| {

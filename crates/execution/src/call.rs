@@ -2,7 +2,7 @@ use crate::cache::BlockCache;
 use crate::codes::Context;
 use crate::evm::{environment, evm_with};
 use crate::limits::CALL_CHANGES;
-use crate::overrides::{OverriddenState, StateOverrides, prepare};
+use crate::overrides::{Inapplicable, OverriddenState, Overrides, prepare};
 use crate::recorder::Recorder;
 use crate::{BlockError, ChainSpec};
 use alloy_consensus::{Header, TxType};
@@ -13,6 +13,7 @@ use alloy_evm::{Evm, EvmEnv};
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256};
 use revm::bytecode::opcode;
 use revm::context::TxEnv;
+use revm::context_interface::block::BlobExcessGasAndPrice;
 use revm::context_interface::either::Either;
 use revm::context_interface::result::{
     EVMError, ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError, Output, ResultGas,
@@ -44,19 +45,19 @@ pub struct Call {
     pub input: Bytes,
     /// The access list (EIP-2930).
     pub access_list: AccessList,
-    /// The versioned hashes of the blobs (EIP-4844).
-    pub blob_hashes: Vec<B256>,
+    /// The versioned hashes of the blobs (EIP-4844). No list may be empty.
+    pub blob_hashes: Option<Vec<B256>>,
     /// The highest price of a unit of blob gas, in wei. If it is zero, blob gas is free.
     pub max_fee_per_blob_gas: u128,
-    /// The authorization list (EIP-7702).
-    pub authorization_list: Vec<SignedAuthorization>,
+    /// The authorization list (EIP-7702). No list may be empty.
+    pub authorization_list: Option<Vec<SignedAuthorization>>,
 }
 
 impl Call {
     /// The most that its blobs may cost, in wei.
     pub(crate) fn blob_fee(&self) -> U256 {
-        let gas = U256::from(self.blob_hashes.len()) * U256::from(DATA_GAS_PER_BLOB);
-        gas * U256::from(self.max_fee_per_blob_gas)
+        let blobs = self.blob_hashes.as_ref().map_or(0, Vec::len);
+        U256::from(blobs) * U256::from(DATA_GAS_PER_BLOB) * U256::from(self.max_fee_per_blob_gas)
     }
 }
 
@@ -82,27 +83,30 @@ pub fn call<S: State>(
     chain: &ChainSpec,
     header: &Header,
     call: &Call,
-    overrides: &StateOverrides,
+    overrides: &Overrides,
     state: S,
 ) -> Result<CallOutcome, BlockError> {
-    let site = Site { chain, header, overrides, gas_cap: GasCap::None };
+    let site = Site::new(chain, header, overrides, GasCap::None);
     Ok(match site.run(call, state)? {
         Ran::Ended { end, .. } => end.outcome(),
+        Ran::Inapplicable(reason) => CallOutcome::Refused(reason),
         Ran::Refused(reason) => {
-            let reason = refusal(header, call, &reason);
+            let reason = site.refusal(call, &reason);
             CallOutcome::Refused(format!("err: {reason} (supplied gas {})", call.gas))
         }
     })
 }
 
 /// Where calls are made.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Site<'a> {
     pub(crate) chain: &'a ChainSpec,
-    /// The header of the block.
-    pub(crate) header: &'a Header,
-    pub(crate) overrides: &'a StateOverrides,
-    pub(crate) gas_cap: GasCap,
+    /// The header of the block, with what is overridden.
+    pub(crate) header: Header,
+    /// The block's number, which is not overridden.
+    number: u64,
+    overrides: &'a Overrides,
+    gas_cap: GasCap,
 }
 
 /// The most gas of a call that its fork knows (EIP-7825, EIP-8037).
@@ -117,8 +121,13 @@ pub(crate) enum GasCap {
 /// A call that ran, or could not begin.
 #[derive(Debug)]
 pub(crate) enum Ran {
-    Ended { end: End, gas: ResultGas },
+    Ended {
+        end: End,
+        gas: ResultGas,
+    },
     Refused(InvalidTransaction),
+    /// The overrides cannot be applied, for this reason.
+    Inapplicable(String),
 }
 
 /// How a call ended.
@@ -139,22 +148,36 @@ impl End {
     }
 }
 
-impl Site<'_> {
+impl<'a> Site<'a> {
+    pub(crate) fn new(
+        chain: &'a ChainSpec,
+        header: &Header,
+        overrides: &'a Overrides,
+        gas_cap: GasCap,
+    ) -> Self {
+        let number = header.number;
+        Self { chain, header: overrides.block.header(header), number, overrides, gas_cap }
+    }
+
+    /// The state as calls see it.
+    pub(crate) fn state<S: State>(&self, state: S) -> OverriddenState<'_, S> {
+        OverriddenState::new(state, &self.overrides.state, self.number)
+    }
+
     /// Runs a call. It leaves nothing behind.
     pub(crate) fn run<S: State>(&self, call: &Call, state: S) -> Result<Ran, BlockError> {
-        let Self { chain, header, overrides, .. } = *self;
-        let env = self.environment(call);
-        let state = OverriddenState::new(state, overrides);
-        let recorder = Recorder::new(chain, header, state, None, true);
+        let (env, state) = (self.environment(call), self.state(state));
+        let recorder = Recorder::new(self.chain, &self.header, state, None, true);
         let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
         // The inspector sees all collisions of contracts (EIP-7610).
         db.restart_exactly();
         let bounded = (opcode::TSTORE, Instruction::new(bounded_tstore::<S>));
         let mut evm = evm_with(&mut db, env, Some(bounded));
         evm.set_inspector_enabled(true);
-        let result = match prepare(&mut evm, overrides) {
-            Ok(()) => evm.transact_raw(transaction(chain, header, call)),
-            Err(error) => Err(EVMError::Database(error)),
+        let result = match prepare(&mut evm, &self.overrides.state) {
+            Ok(()) => evm.transact_raw(self.transaction(call)),
+            Err(Inapplicable::Refused(reason)) => return Ok(Ran::Inapplicable(reason)),
+            Err(Inapplicable::Read(error)) => Err(EVMError::Database(error)),
         };
         drop(evm);
         let recorder = db.recorder();
@@ -173,7 +196,7 @@ impl Site<'_> {
 
     /// The block and the chain as the call reads them.
     fn environment(&self, call: &Call) -> EvmEnv {
-        let mut env = environment(self.chain, self.header);
+        let mut env = environment(self.chain, &self.header);
         // A block with a difficulty may have the rules of later forks: a genesis does.
         env.block_env.prevrandao.get_or_insert(self.header.mix_hash);
         env.cfg_env.disable_nonce_check = true;
@@ -185,15 +208,92 @@ impl Site<'_> {
         if call.max_fee_per_gas == 0 && call.max_priority_fee_per_gas == 0 {
             env.block_env.basefee = 0;
         }
-        if let Some(blob_gas) = &mut env.block_env.blob_excess_gas_and_price
-            && !call.blob_hashes.is_empty()
-            && call.max_fee_per_blob_gas == 0
-        {
+        // A block before Cancun has none, but its overrides may be after it.
+        let none = BlobExcessGasAndPrice { excess_blob_gas: 0, blob_gasprice: 1 };
+        let blob_gas = env.block_env.blob_excess_gas_and_price.get_or_insert(none);
+        if call.blob_hashes.is_some() && call.max_fee_per_blob_gas == 0 {
             blob_gas.blob_gasprice = 0;
+        } else if let Some(fee) = self.overrides.block.blob_base_fee {
+            blob_gas.blob_gasprice = fee;
         }
         env
     }
+
+    /// The call as a transaction, of the oldest type that has all its fields.
+    fn transaction(&self, call: &Call) -> TxEnv {
+        let tx_type = if call.authorization_list.is_some() {
+            TxType::Eip7702
+        } else if call.blob_hashes.is_some() {
+            TxType::Eip4844
+        } else if self.header.base_fee_per_gas.is_some() {
+            TxType::Eip1559
+        } else if !call.access_list.is_empty() {
+            TxType::Eip2930
+        } else {
+            TxType::Legacy
+        };
+        let has_tip = matches!(tx_type, TxType::Eip1559 | TxType::Eip4844 | TxType::Eip7702);
+        let authorizations = call.authorization_list.iter().flatten().cloned();
+        TxEnv {
+            tx_type: tx_type.into(),
+            caller: call.from,
+            gas_limit: call.gas,
+            gas_price: call.max_fee_per_gas,
+            kind: call.to,
+            value: call.value,
+            data: call.input.clone(),
+            nonce: 0,
+            chain_id: Some(self.chain.chain_id()),
+            access_list: call.access_list.clone(),
+            gas_priority_fee: has_tip.then_some(call.max_priority_fee_per_gas),
+            blob_hashes: call.blob_hashes.clone().unwrap_or_default(),
+            max_fee_per_blob_gas: call.max_fee_per_blob_gas,
+            authorization_list: authorizations.map(Either::Left).collect(),
+        }
+    }
+
+    /// Why a call could not begin, in geth's words.
+    pub(crate) fn refusal(&self, call: &Call, reason: &InvalidTransaction) -> String {
+        let Call { from, max_fee_per_gas, max_priority_fee_per_gas, max_fee_per_blob_gas, .. } =
+            call;
+        match reason {
+            InvalidTransaction::LackOfFundForMaxFee { fee, balance } => {
+                format!("{INSUFFICIENT_FUNDS}: address {from} have {balance} want {fee}")
+            }
+            InvalidTransaction::OverflowPaymentInTransaction => {
+                format!("{INSUFFICIENT_FUNDS}: address {from} required balance exceeds 256 bits")
+            }
+            InvalidTransaction::CallGasCostMoreThanGasLimit { initial_gas, gas_limit } => {
+                format!("intrinsic gas too low: have {gas_limit}, want {initial_gas}")
+            }
+            InvalidTransaction::GasFloorMoreThanGasLimit { gas_floor, gas_limit } => format!(
+                "insufficient gas for floor data gas cost: have {gas_limit}, want {gas_floor}"
+            ),
+            InvalidTransaction::GasPriceLessThanBasefee => format!(
+                "max fee per gas less than block base fee: address {from}, maxFeePerGas: \
+                 {max_fee_per_gas}, baseFee: {}",
+                self.header.base_fee_per_gas.unwrap_or_default()
+            ),
+            InvalidTransaction::PriorityFeeGreaterThanMaxFee => format!(
+                "max priority fee per gas higher than max fee per gas: address {from}, \
+                 maxPriorityFeePerGas: {max_priority_fee_per_gas}, maxFeePerGas: {max_fee_per_gas}"
+            ),
+            InvalidTransaction::BlobGasPriceGreaterThanMax { block_blob_gas_price, .. } => format!(
+                "max fee per blob gas less than block blob gas fee: address {from} blobGasFeeCap: \
+                 {max_fee_per_blob_gas}, blobBaseFee: {block_blob_gas_price}"
+            ),
+            InvalidTransaction::EmptyBlobs => "blob transaction missing blob hashes".into(),
+            InvalidTransaction::TooManyBlobs { .. } => "blob transaction has too many blobs".into(),
+            InvalidTransaction::EmptyAuthorizationList => {
+                format!("EIP-7702 transaction with empty auth list (sender {from})")
+            }
+            InvalidTransaction::CreateInitCodeSizeLimit => "max initcode size exceeded".into(),
+            other => other.to_string(),
+        }
+    }
 }
+
+pub(crate) const INSUFFICIENT_FUNDS: &str = "insufficient funds for gas * price + value";
 
 /// The reason for which geth refuses a call: too little money comes before too little gas.
 fn money_first(call: &Call, balance: U256, reason: InvalidTransaction) -> InvalidTransaction {
@@ -235,38 +335,6 @@ fn bounded_tstore<S: State>(
     }
 }
 
-/// The call as a transaction, of the oldest type that has all its fields.
-fn transaction(chain: &ChainSpec, header: &Header, call: &Call) -> TxEnv {
-    let tx_type = if !call.authorization_list.is_empty() {
-        TxType::Eip7702
-    } else if !call.blob_hashes.is_empty() {
-        TxType::Eip4844
-    } else if header.base_fee_per_gas.is_some() {
-        TxType::Eip1559
-    } else if !call.access_list.is_empty() {
-        TxType::Eip2930
-    } else {
-        TxType::Legacy
-    };
-    let has_tip = matches!(tx_type, TxType::Eip1559 | TxType::Eip4844 | TxType::Eip7702);
-    TxEnv {
-        tx_type: tx_type.into(),
-        caller: call.from,
-        gas_limit: call.gas,
-        gas_price: call.max_fee_per_gas,
-        kind: call.to,
-        value: call.value,
-        data: call.input.clone(),
-        nonce: 0,
-        chain_id: Some(chain.chain_id()),
-        access_list: call.access_list.clone(),
-        gas_priority_fee: has_tip.then_some(call.max_priority_fee_per_gas),
-        blob_hashes: call.blob_hashes.clone(),
-        max_fee_per_blob_gas: call.max_fee_per_blob_gas,
-        authorization_list: call.authorization_list.iter().cloned().map(Either::Left).collect(),
-    }
-}
-
 fn halt(reason: &HaltReason) -> String {
     let words = match reason {
         HaltReason::OutOfGas(OutOfGasError::MemoryLimit) => {
@@ -292,31 +360,4 @@ fn halt(reason: &HaltReason) -> String {
         other => return other.to_string(),
     };
     words.into()
-}
-
-/// Why a call could not begin, in geth's words.
-pub(crate) fn refusal(header: &Header, call: &Call, reason: &InvalidTransaction) -> String {
-    let Call { from, max_fee_per_gas, max_priority_fee_per_gas, .. } = call;
-    match reason {
-        InvalidTransaction::LackOfFundForMaxFee { fee, balance } => format!(
-            "insufficient funds for gas * price + value: address {from} have {balance} want {fee}"
-        ),
-        InvalidTransaction::CallGasCostMoreThanGasLimit { initial_gas, gas_limit } => {
-            format!("intrinsic gas too low: have {gas_limit}, want {initial_gas}")
-        }
-        InvalidTransaction::GasFloorMoreThanGasLimit { gas_floor, gas_limit } => {
-            format!("insufficient gas for floor data gas cost: have {gas_limit}, want {gas_floor}")
-        }
-        InvalidTransaction::GasPriceLessThanBasefee => format!(
-            "max fee per gas less than block base fee: address {from}, maxFeePerGas: \
-             {max_fee_per_gas}, baseFee: {}",
-            header.base_fee_per_gas.unwrap_or_default()
-        ),
-        InvalidTransaction::PriorityFeeGreaterThanMaxFee => format!(
-            "max priority fee per gas higher than max fee per gas: address {from}, \
-             maxPriorityFeePerGas: {max_priority_fee_per_gas}, maxFeePerGas: {max_fee_per_gas}"
-        ),
-        InvalidTransaction::CreateInitCodeSizeLimit => "max initcode size exceeded".into(),
-        other => other.to_string(),
-    }
 }

@@ -1,10 +1,9 @@
 //! The least gas limit with which a call succeeds, found as geth finds it
 //! (`eth/gasestimator/gasestimator.go` of 1.17.8).
 
-use crate::call::{End, GasCap, Ran, Site, refusal};
+use crate::call::{End, GasCap, INSUFFICIENT_FUNDS, Ran, Site};
 use crate::limits::{ESTIMATE_ERROR, TRANSACTION_REGULAR_GAS};
-use crate::overrides::OverriddenState;
-use crate::{BlockError, Call, CallOutcome, ChainSpec, StateOverrides};
+use crate::{BlockError, Call, CallOutcome, ChainSpec, Overrides};
 use alloy_consensus::Header;
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Bytes, KECCAK256_EMPTY, U256};
@@ -41,11 +40,11 @@ pub fn estimate<S: State>(
     chain: &ChainSpec,
     header: &Header,
     call: &Call,
-    overrides: &StateOverrides,
+    overrides: &Overrides,
     gas_cap: u64,
     state: S,
 ) -> Result<Estimate, BlockError> {
-    let site = Site { chain, header, overrides, gas_cap: GasCap::OfTransaction };
+    let site = Site::new(chain, header, overrides, GasCap::OfTransaction);
     let mut search = Search { site, call: call.clone(), state };
     let highest = match search.allowance()? {
         Ok(allowance) => allowance.min(gas_cap),
@@ -98,7 +97,7 @@ enum Try {
 impl<S: State> Search<'_, S> {
     /// The most gas that the call may have, or why it cannot pay for any.
     fn allowance(&mut self) -> Result<Result<u64, &'static str>, BlockError> {
-        let (call, header) = (&self.call, self.site.header);
+        let (call, header) = (&self.call, &self.site.header);
         let mut gas = if call.gas >= TRANSFER_GAS { call.gas } else { header.gas_limit };
         let chain = self.site.chain;
         if chain.is_osaka_active_at_timestamp(header.timestamp)
@@ -109,7 +108,7 @@ impl<S: State> Search<'_, S> {
         if call.max_fee_per_gas == 0 {
             return Ok(Ok(gas));
         }
-        let account = OverriddenState::new(&mut self.state, self.site.overrides).account(call.from);
+        let account = self.site.state(&mut self.state).account(call.from);
         let balance = account?.map_or(U256::ZERO, |account| account.balance);
         let Some(available) = balance.checked_sub(call.value).filter(|left| !left.is_zero()) else {
             return Ok(Err("insufficient funds for transfer"));
@@ -117,7 +116,7 @@ impl<S: State> Search<'_, S> {
         let has_blobs = chain.is_cancun_active_at_timestamp(header.timestamp);
         let blob_fee = if has_blobs { call.blob_fee() } else { U256::ZERO };
         let Some(available) = available.checked_sub(blob_fee).filter(|left| !left.is_zero()) else {
-            return Ok(Err("insufficient funds for gas * price + value"));
+            return Ok(Err(INSUFFICIENT_FUNDS));
         };
         let paid = available / U256::from(call.max_fee_per_gas);
         Ok(Ok(paid.try_into().map_or(gas, |paid: u64| gas.min(paid))))
@@ -128,7 +127,7 @@ impl<S: State> Search<'_, S> {
         let Some(to) = self.call.to.to().filter(|_| self.call.input.is_empty()) else {
             return Ok(false);
         };
-        let called = OverriddenState::new(&mut self.state, self.site.overrides).account(*to)?;
+        let called = self.site.state(&mut self.state).account(*to)?;
         Ok(called.is_none_or(|account| account.code_hash == KECCAK256_EMPTY))
     }
 
@@ -138,8 +137,9 @@ impl<S: State> Search<'_, S> {
             Ran::Ended { end: End::Returned(_), gas } => Try::Done(gas),
             Ran::Ended { end, .. } => Try::Failed(end),
             Ran::Refused(InvalidTransaction::CallGasCostMoreThanGasLimit { .. }) => Try::TooLittle,
+            Ran::Inapplicable(reason) => Try::Refused(reason),
             Ran::Refused(reason) => {
-                let reason = refusal(self.site.header, &self.call, &reason);
+                let reason = self.site.refusal(&self.call, &reason);
                 Try::Refused(format!("failed with {gas} gas: {reason}"))
             }
         })

@@ -110,7 +110,7 @@ pub use header::{
 pub use jumps::jump_table;
 pub use named::FailedRead;
 pub use ommers::{OMMER_GENERATIONS, validate_ancestry};
-pub use overrides::{AccountOverride, StateOverrides, StorageOverride};
+pub use overrides::{AccountOverride, BlockOverrides, Overrides, StateOverrides, StorageOverride};
 pub use payload::{decode_payload, validate_versioned_hashes};
 pub use proof_of_work::next_difficulty;
 pub use validate::{

@@ -2,6 +2,7 @@
 
 use crate::evm::BlockEvm;
 use crate::recorder::ReadError;
+use alloy_consensus::Header;
 use alloy_evm::Evm;
 use alloy_primitives::map::{AddressMap, B256Map};
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
@@ -12,6 +13,54 @@ use revm::state::{Account as EvmAccount, EvmStorageSlot};
 use std::collections::BTreeMap;
 use trie::{Account, EMPTY_ROOT_HASH};
 use witness::{State, StateError};
+
+/// Values that a call sees in place of the state's and the block's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Of accounts.
+    pub state: StateOverrides,
+    /// Of the block.
+    pub block: BlockOverrides,
+}
+
+/// The overridden fields of the block; a field that is `None` keeps its value. The fork is that of
+/// the overridden number and time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BlockOverrides {
+    /// The number. Blocks from the real number on have no hash.
+    pub number: Option<u64>,
+    /// The time, in seconds since the epoch.
+    pub timestamp: Option<u64>,
+    /// The gas limit.
+    pub gas_limit: Option<u64>,
+    /// The recipient of fees.
+    pub beneficiary: Option<Address>,
+    /// The randomness of the beacon chain (EIP-4399).
+    pub prev_randao: Option<B256>,
+    /// The base fee, in wei for a unit of gas. Where gas is free it is zero all the same.
+    pub base_fee_per_gas: Option<u64>,
+    /// The base fee of blobs, in wei for a unit of blob gas.
+    pub blob_base_fee: Option<u128>,
+    /// The difficulty, of a block before the merge.
+    pub difficulty: Option<U256>,
+}
+
+impl BlockOverrides {
+    /// The header as a call sees it.
+    pub(crate) fn header(&self, header: &Header) -> Header {
+        let mut header = header.clone();
+        header.number = self.number.unwrap_or(header.number);
+        header.timestamp = self.timestamp.unwrap_or(header.timestamp);
+        header.gas_limit = self.gas_limit.unwrap_or(header.gas_limit);
+        header.beneficiary = self.beneficiary.unwrap_or(header.beneficiary);
+        header.mix_hash = self.prev_randao.unwrap_or(header.mix_hash);
+        header.base_fee_per_gas = self.base_fee_per_gas.or(header.base_fee_per_gas);
+        if !header.difficulty.is_zero() {
+            header.difficulty = self.difficulty.unwrap_or(header.difficulty);
+        }
+        header
+    }
+}
 
 /// State overrides by address: the accounts as a call sees them, in place of the state's.
 pub type StateOverrides = AddressMap<AccountOverride>;
@@ -28,6 +77,16 @@ pub struct AccountOverride {
     pub code: Option<Bytes>,
     /// The storage.
     pub storage: Option<StorageOverride>,
+    /// Where the precompiled contract at this address is to be instead. The account there keeps its
+    /// fields, but its code is not run.
+    pub precompile_moved_to: Option<Address>,
+}
+
+impl AccountOverride {
+    const fn has_fields(&self) -> bool {
+        let Self { balance, nonce, code, storage, .. } = self;
+        balance.is_some() || nonce.is_some() || code.is_some() || storage.is_some()
+    }
 }
 
 /// The overridden storage of one account.
@@ -48,24 +107,53 @@ impl StorageOverride {
     }
 }
 
+/// Why overrides cannot be applied.
+#[derive(Debug)]
+pub(crate) enum Inapplicable {
+    /// They contradict each other or the fork, in geth's words.
+    Refused(String),
+    Read(EvmDatabaseError<ReadError>),
+}
+
 /// Puts into the EVM what it would not ask the state for.
 ///
 /// The EVM takes the slots of an account that it creates as zero unless they are in its journal.
 /// A precompiled contract that is overridden is an ordinary account, but warm, as all that the fork
-/// has are (EIP-2929).
+/// has are (EIP-2929); where it was moved to, it is cold.
 pub(crate) fn prepare<S: State>(
     evm: &mut BlockEvm<'_, OverriddenState<'_, S>>,
     overrides: &StateOverrides,
-) -> Result<(), EvmDatabaseError<ReadError>> {
+) -> Result<(), Inapplicable> {
     let warm = evm.components().2.addresses().copied().collect();
     evm.journaled_state.warm_precompiles(&warm);
-    for (&address, found) in overrides {
+    // The order decides which of two contracts that are moved to one place is there.
+    let mut addresses: Vec<_> = overrides.keys().copied().collect();
+    addresses.sort_unstable();
+    for address in addresses {
+        let found = &overrides[&address];
+        if let Some(target) = found.precompile_moved_to {
+            if evm.components().2.get(&address).is_none() {
+                let reason = format!("account {address} is not a precompile");
+                return Err(Inapplicable::Refused(reason));
+            }
+            if overrides.contains_key(&target) {
+                let reason = format!("account {target} is already overridden");
+                return Err(Inapplicable::Refused(reason));
+            }
+            let mut moved = None;
+            let precompiles = evm.precompiles_mut();
+            precompiles.apply_precompile(&address, |contract| {
+                moved = contract;
+                None
+            });
+            precompiles.apply_precompile(&target, |_| moved);
+        }
         evm.precompiles_mut().apply_precompile(&address, |_| None);
         let Some(StorageOverride::Whole(slots) | StorageOverride::Some(slots)) = &found.storage
         else {
             continue;
         };
-        let info = evm.db_mut().basic(address)?.unwrap_or_default();
+        let info = evm.db_mut().basic(address).map_err(Inapplicable::Read)?.unwrap_or_default();
         let mut account = EvmAccount::from(info).with_cold_mark();
         for (&slot, &value) in slots {
             let mut value = EvmStorageSlot::new(value, account.transaction_id);
@@ -84,13 +172,15 @@ pub(crate) struct OverriddenState<'a, S> {
     overrides: &'a StateOverrides,
     /// The codes among the overrides, by hash.
     codes: B256Map<&'a Bytes>,
+    /// The number of the block, which has no hash for a call in it, as those above it have none.
+    number: u64,
 }
 
 impl<'a, S> OverriddenState<'a, S> {
-    pub(crate) fn new(state: S, overrides: &'a StateOverrides) -> Self {
+    pub(crate) fn new(state: S, overrides: &'a StateOverrides, number: u64) -> Self {
         let codes = overrides.values().filter_map(|account| account.code.as_ref());
         let codes = codes.map(|code| (keccak256(code), code)).collect();
-        Self { state, overrides, codes }
+        Self { state, overrides, codes, number }
     }
 }
 
@@ -98,10 +188,10 @@ impl<S: State> State for OverriddenState<'_, S> {
     fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
         let account = self.state.account(address)?;
         let found = self.overrides.get(&address);
-        let Some(found) = found.filter(|found| **found != AccountOverride::default()) else {
+        let Some(found) = found.filter(|found| found.has_fields()) else {
             return Ok(account);
         };
-        let AccountOverride { balance, nonce, code, storage } = found;
+        let AccountOverride { balance, nonce, code, storage, .. } = found;
         let mut account = account.unwrap_or_default();
         account.balance = balance.unwrap_or(account.balance);
         account.nonce = nonce.unwrap_or(account.nonce);
@@ -128,6 +218,9 @@ impl<S: State> State for OverriddenState<'_, S> {
     }
 
     fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
-        self.state.block_hash(number)
+        match number < self.number {
+            true => self.state.block_hash(number),
+            false => Ok(B256::ZERO),
+        }
     }
 }

@@ -42,10 +42,39 @@ impl<'a> Ancestors<'a> {
         }
         while self.hashes.len() <= depth {
             let last = self.hashes.last().expect("the parent is there");
+            let above = self.parent.number() - (self.hashes.len() - 1) as u64;
+            // A call with another block number may ask for any ancestor.
+            if self.is_call
+                && let Some(found) = self.canonical((above, *last), number)?
+            {
+                return Ok(found);
+            }
             let Some((_, next)) = self.chain.link(last)? else { return Ok(None) };
             self.hashes.push(next);
         }
         Ok(Some(self.hashes[depth]))
+    }
+
+    /// The hash of an ancestor of this block, found in the index of numbers, if there is one that
+    /// is known. `None` where the block is not canonical.
+    fn canonical(
+        &self,
+        (above, hash): (u64, B256),
+        number: u64,
+    ) -> Result<Option<Option<B256>>, Error> {
+        let is_canonical = || Ok::<_, Error>(self.chain.canonical_hash(above)? == Some(hash));
+        if !is_canonical()? {
+            return Ok(None);
+        }
+        let mut found = self.chain.canonical_hash(number)?;
+        // The first block of a chain names its parent.
+        if found.is_none()
+            && let Some(child) = self.chain.canonical_hash(number + 1)?
+        {
+            found = self.chain.link(&child)?.map(|(_, parent)| parent);
+        }
+        // The head may have moved to another branch meanwhile.
+        Ok(is_canonical()?.then_some(found))
     }
 
     /// The hash of ancestor `number`, as `BLOCKHASH` asks for it.

@@ -2,7 +2,8 @@
 
 use alloy_primitives::{Address, Bytes, TxKind, U256, address};
 use deponent_execution::{
-    AccountOverride, BlockError, Call, CallOutcome, StateOverrides, StorageOverride,
+    AccountOverride, BlockError, BlockOverrides, Call, CallOutcome, ChainSpec, Overrides,
+    StateOverrides, StorageOverride,
 };
 use std::collections::BTreeMap;
 use testing::asm::*;
@@ -40,8 +41,21 @@ fn to_main() -> Call {
 }
 
 fn run(world: &World, call: &Call, overrides: &StateOverrides) -> CallOutcome {
+    let overrides = Overrides { state: overrides.clone(), ..Overrides::default() };
+    run_with(world, call, &overrides)
+}
+
+fn run_with(world: &World, call: &Call, overrides: &Overrides) -> CallOutcome {
     deponent_execution::call(&world.chain, world.parent(), call, overrides, world.state())
         .expect("an answer")
+}
+
+/// The call returns this word in a block with these overrides.
+#[track_caller]
+fn check_in(world: &World, call: &Call, block: BlockOverrides, expected: U256) {
+    let overrides = Overrides { block, ..Overrides::default() };
+    let expected = CallOutcome::Returned(expected.to_be_bytes::<32>().into());
+    assert_eq!(run_with(world, call, &overrides), expected);
 }
 
 #[track_caller]
@@ -249,7 +263,7 @@ fn a_block_with_difficulty_may_have_the_rules_of_later_forks() {
         &world.chain,
         &header,
         &to_main(),
-        &StateOverrides::default(),
+        &Overrides::default(),
         world.state(),
     );
     let expected = U256::from(header.number).to_be_bytes_vec();
@@ -263,7 +277,7 @@ fn an_authorization_counts_in_the_call() {
     let call = Call { to: TxKind::Call(signer.address()), ..to_main() };
     let nothing = CallOutcome::Returned(Bytes::new());
     assert_eq!(run(&world, &call, &StateOverrides::default()), nothing);
-    let authorization_list = vec![signer.authorize(0, MAIN)];
+    let authorization_list = Some(vec![signer.authorize(0, MAIN)]);
     check(&world, &Call { authorization_list, ..call }, 3);
 }
 
@@ -290,8 +304,118 @@ fn a_call_gives_what_a_transaction_in_the_next_block_would() {
 fn a_state_that_cannot_answer_is_an_error() {
     let mut world = world(op(NUMBER), Vec::new());
     world.codes.clear();
-    let none = StateOverrides::default();
+    let none = Overrides::default();
     let error =
         deponent_execution::call(&world.chain, world.parent(), &to_main(), &none, world.state());
     assert!(matches!(error, Err(BlockError::State(StateError::MissingCode(_)))), "{error:?}");
+}
+
+#[test]
+fn a_call_sees_the_block_that_is_overridden() {
+    const TIMESTAMP: u8 = 0x42;
+    const PREVRANDAO: u8 = 0x44;
+    const BLOBBASEFEE: u8 = 0x4a;
+    let none = BlockOverrides::default;
+    let sees = |code: u8, block: BlockOverrides, expected: U256| {
+        check_in(&world(op(code), Vec::new()), &to_main(), block, expected);
+    };
+    let number = |number: u64| BlockOverrides { number: Some(number), ..none() };
+    sees(NUMBER, number(77), U256::from(77));
+    let later = u64::MAX / 2;
+    sees(TIMESTAMP, BlockOverrides { timestamp: Some(later), ..none() }, U256::from(later));
+    sees(GASLIMIT, BlockOverrides { gas_limit: Some(9), ..none() }, U256::from(9));
+    let beneficiary = BlockOverrides { beneficiary: Some(OTHER), ..none() };
+    sees(COINBASE, beneficiary, U256::from_be_slice(OTHER.as_slice()));
+    let word = U256::from(5).into();
+    sees(PREVRANDAO, BlockOverrides { prev_randao: Some(word), ..none() }, U256::from(5));
+    sees(BLOBBASEFEE, BlockOverrides { blob_base_fee: Some(6), ..none() }, U256::from(6));
+    // After the merge there is none.
+    let difficulty = BlockOverrides { difficulty: Some(U256::from(8)), ..none() };
+    let world_of = |code| world(op(code), Vec::new());
+    let mix_hash = world_of(PREVRANDAO).parent().mix_hash;
+    sees(PREVRANDAO, difficulty, mix_hash.into());
+    // Gas that is free has no base fee.
+    let base_fee = BlockOverrides { base_fee_per_gas: Some(11), ..none() };
+    sees(BASEFEE, base_fee.clone(), U256::ZERO);
+    let priced = Call { from: rich(), max_fee_per_gas: 12, ..to_main() };
+    check_in(&world_of(BASEFEE), &priced, base_fee, U256::from(11));
+    let dear = BlockOverrides { base_fee_per_gas: Some(13), ..none() };
+    let outcome =
+        run_with(&world_of(BASEFEE), &priced, &Overrides { block: dear, ..Overrides::default() });
+    let words = "max fee per gas less than block base fee";
+    assert!(matches!(outcome, CallOutcome::Refused(reason) if reason.contains(words)));
+    // Blocks from the real number on have no hash; those before have theirs.
+    for (number, asked) in [(9, 1), (9, 2), (9, 3), (9, 4), (3, 2), (2, 2), (2, 1), (300, 1)] {
+        let world = world(give(&[&push(&[asked])[..], &[BLOCKHASH]].concat()), Vec::new());
+        let is_seen = u64::from(asked) < 3 && u64::from(asked) < number && number < 257;
+        let hash = is_seen.then(|| world.headers[usize::from(asked)].hash_slow());
+        let block = BlockOverrides { number: Some(number), ..none() };
+        check_in(&world, &to_main(), block, hash.unwrap_or_default().into());
+    }
+}
+
+#[test]
+fn the_fork_of_a_call_is_that_of_the_overridden_time() {
+    let mut config = world::config("paris");
+    config.shanghai_time = Some(1 << 40);
+    let chain = ChainSpec::from_config(&config).expect("a chain");
+    // It has PUSH0, of Shanghai.
+    let main = (MAIN, StartAccount::contract(op(NUMBER)));
+    let world = World::new(chain, [main]).with_ancestors(3);
+    let halted = CallOutcome::Halted("invalid opcode".into());
+    assert_eq!(run(&world, &to_main(), &StateOverrides::default()), halted);
+    let block = BlockOverrides { timestamp: Some(1 << 40), ..BlockOverrides::default() };
+    check_in(&world, &to_main(), block, U256::from(world.parent().number));
+}
+
+#[test]
+fn a_precompiled_contract_can_be_moved() {
+    let moved = |target| AccountOverride { precompile_moved_to: Some(target), ..none() };
+    let world = world(Bytes::new(), Vec::new());
+    let to = |address| Call { to: TxKind::Call(address), input: idle(7), ..to_main() };
+    let overrides = StateOverrides::from_iter([(IDENTITY, moved(OTHER))]);
+    assert_eq!(run(&world, &to(OTHER), &overrides), CallOutcome::Returned(idle(7)));
+    assert_eq!(run(&world, &to(IDENTITY), &overrides), CallOutcome::Returned(Bytes::new()));
+    // The code there is not run.
+    let to_its_code = StateOverrides::from_iter([(IDENTITY, moved(MAIN))]);
+    let reverts = self::world(revert(), Vec::new());
+    assert_eq!(run(&reverts, &to(MAIN), &to_its_code), CallOutcome::Returned(idle(7)));
+    // The place is cold, and the former one warm.
+    for (address, cost) in [(IDENTITY, 107), (OTHER, 2_607)] {
+        let look =
+            [&[GAS_LEFT][..], &push(address.as_slice()), &[0x31, 0x50, GAS_LEFT, 0x90, 0x03]];
+        let world = self::world(give(&look.concat()), Vec::new());
+        check_with(&world, &to_main(), &overrides, U256::from(cost));
+    }
+    let refused = |overrides: StateOverrides, words: &str| match run(&world, &to_main(), &overrides)
+    {
+        CallOutcome::Refused(reason) => assert_eq!(reason, words),
+        other => panic!("{other:?}"),
+    };
+    let words = format!("account {OTHER} is not a precompile");
+    refused(StateOverrides::from_iter([(OTHER, moved(MAIN))]), &words);
+    let words = format!("account {OTHER} is already overridden");
+    let both = [(IDENTITY, moved(OTHER)), (OTHER, none())];
+    refused(StateOverrides::from_iter(both), &words);
+}
+
+const GAS_LEFT: u8 = 0x5a;
+
+fn none() -> AccountOverride {
+    AccountOverride::default()
+}
+
+#[test]
+fn too_little_money_comes_before_too_little_gas_and_no_list_may_be_empty() {
+    let world = world(Bytes::new(), Vec::new());
+    let little = Call { from: OTHER, gas: 9, value: U256::from(5), ..to_main() };
+    let words = "insufficient funds for gas * price + value";
+    refused(&world, &little, words);
+    let priced = Call { from: OTHER, gas: 9, max_fee_per_gas: 100, ..to_main() };
+    refused(&world, &priced, "have 0 want 900");
+    refused(&world, &Call { from: rich(), ..little }, "intrinsic gas too low");
+    let blobs = Call { blob_hashes: Some(Vec::new()), ..to_main() };
+    refused(&world, &blobs, "err: blob transaction missing blob hashes (supplied gas 1000000)");
+    let list = Call { authorization_list: Some(Vec::new()), ..to_main() };
+    refused(&world, &list, "EIP-7702 transaction with empty auth list (sender 0x");
 }

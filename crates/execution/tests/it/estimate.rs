@@ -2,7 +2,7 @@
 
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_primitives::{Address, Bytes, TxKind, U256, address};
-use deponent_execution::{AccountOverride, Call, CallOutcome, Estimate, StateOverrides};
+use deponent_execution::{AccountOverride, Call, CallOutcome, Estimate, Overrides, StateOverrides};
 use testing::asm::*;
 use testing::world::{self, Signer, StartAccount, World};
 use testing::{Random, rounds};
@@ -42,7 +42,8 @@ fn to(address: Address) -> Call {
 
 fn with(world: &World, call: &Call, overrides: &StateOverrides) -> Estimate {
     let (chain, header) = (&world.chain, world.parent());
-    deponent_execution::estimate(chain, header, call, overrides, GAS_CAP, world.state())
+    let overrides = Overrides { state: overrides.clone(), ..Overrides::default() };
+    deponent_execution::estimate(chain, header, call, &overrides, GAS_CAP, world.state())
         .expect("an answer")
 }
 
@@ -61,7 +62,7 @@ fn fails(world: &World, call: &Call, words: &str) {
 /// Whether the call succeeds with this gas limit.
 fn succeeds(world: &World, call: &Call, gas: u64) -> bool {
     let (chain, header) = (&world.chain, world.parent());
-    let (call, overrides) = (Call { gas, ..call.clone() }, StateOverrides::default());
+    let (call, overrides) = (Call { gas, ..call.clone() }, Overrides::default());
     let outcome = deponent_execution::call(chain, header, &call, &overrides, world.state());
     matches!(outcome.expect("an answer"), CallOutcome::Returned(_))
 }
@@ -120,7 +121,7 @@ fn the_balance_bounds_the_gas() {
     assert_eq!(with(&world, &paying, &balance(10_007)), failed(words));
     let hash = [&[1][..], &[0; 31]].concat();
     let blobs = Call {
-        blob_hashes: vec![alloy_primitives::B256::from_slice(&hash)],
+        blob_hashes: Some(vec![alloy_primitives::B256::from_slice(&hash)]),
         max_fee_per_blob_gas: 1,
         ..call
     };

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
-use alloy_primitives::{Address, B256, TxKind, U256, hex};
+use alloy_primitives::{Address, B256, Bytes, TxKind, U256, hex};
 use engine_api::json::{Data, Entries, FixedData, Object, Quantity, Quantity256};
-use execution::{AccountOverride, Call, CallOutcome, StateOverrides, StorageOverride};
+use execution::{
+    AccountOverride, BlockOverrides, Call, CallOutcome, Overrides, StateOverrides, StorageOverride,
+};
 use rpc::{Error, Json, Params};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -30,7 +32,7 @@ pub(super) fn call(api: &Api, params: Params<'_>) -> Result<Json, Error> {
 pub(super) struct Asked {
     pub(super) block: B256,
     pub(super) call: Call,
-    pub(super) overrides: StateOverrides,
+    pub(super) overrides: Overrides,
 }
 
 /// Reads the parameters; a call that says nothing of its gas has `default_gas`.
@@ -38,12 +40,13 @@ pub(super) fn asked(api: &Api, mut params: Params<'_>, default_gas: u64) -> Resu
     let Object(request): Object<Request> = params.next("call")?;
     let call = request.call(api.engine.chain().chain_id(), default_gas)?;
     let block = state::block(api, &mut params)?;
-    let overridden: Option<Overridden> = params.optional("state overrides")?;
-    if params.optional::<IgnoredAny>("block overrides")?.is_some() {
-        return Err(Error::invalid_params("block overrides are not supported"));
-    }
+    let state: Option<Overridden> = params.optional("state overrides")?;
+    let in_block: Option<Object<OverriddenBlock>> = params.optional("block overrides")?;
     params.end()?;
-    let overrides = overrides(overridden.map_or_else(Vec::new, |Entries(accounts)| accounts))?;
+    let state = overrides(state.map_or_else(Vec::new, |Entries(accounts)| accounts))?;
+    let in_block =
+        in_block.map_or_else(|| Ok(BlockOverrides::default()), |Object(it)| it.read())?;
+    let overrides = Overrides { state, block: in_block };
     Ok(Asked { block, call, overrides })
 }
 
@@ -65,7 +68,7 @@ struct Request {
     max_fee_per_blob_gas: Option<Quantity256>,
     value: Option<Quantity256>,
     input: Option<Data>,
-    /// The older name of `input`.
+    /// The older name of `input`, which counts where both are there.
     data: Option<Data>,
     access_list: Option<Vec<Object<AccessItem>>>,
     blob_versioned_hashes: Option<Vec<FixedData<32>>>,
@@ -121,27 +124,24 @@ impl Request {
     fn call(self, chain_id: u64, default_gas: u64) -> Result<Call, Error> {
         let fees = self.max_fee_per_gas.or(self.max_priority_fee_per_gas);
         if self.gas_price.is_some() && fees.is_some() {
-            let problem = "both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified";
-            return Err(Error::invalid_params(problem));
+            return Err(unfit(
+                "both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified",
+            ));
+        }
+        if self.to.is_none() && self.blob_versioned_hashes.is_some() {
+            return Err(unfit("blob transaction of type create"));
+        }
+        if self.to.is_none() && self.authorization_list.is_some() {
+            return Err(unfit("EIP-7702 transaction cannot be used to create contract"));
         }
         if let Some(Quantity(got)) = self.chain_id.filter(|got| got.0 != chain_id) {
-            let problem = format!("chainId is {got}, the chain's is {chain_id}");
-            return Err(Error::invalid_params(problem));
+            let problem = format!("chainId does not match node's (have={got}, want={chain_id})");
+            return Err(unfit(problem));
         }
-        let (input, data) = (self.input.map(|data| data.0), self.data.map(|data| data.0));
-        if input.is_some() && data.is_some() && input != data {
-            return Err(Error::invalid_params("input and data differ; they are one thing"));
-        }
-        let blob_hashes: Vec<_> = all(self.blob_versioned_hashes);
-        let authorization_list: Vec<_> = objects(self.authorization_list);
-        if !blob_hashes.is_empty() && !authorization_list.is_empty() {
+        let blob_hashes = self.blob_versioned_hashes.map(|hashes| all(Some(hashes)));
+        let authorization_list = self.authorization_list.map(|list| objects(Some(list)));
+        if blob_hashes.is_some() && authorization_list.is_some() {
             let problem = "no transaction has both blobVersionedHashes and an authorizationList";
-            return Err(Error::invalid_params(problem));
-        }
-        // EIP-4844 and EIP-7702: neither creates a contract.
-        let creates_nothing = !blob_hashes.is_empty() || !authorization_list.is_empty();
-        if self.to.is_none() && creates_nothing {
-            let problem = "a call with blobVersionedHashes or an authorizationList needs a to";
             return Err(Error::invalid_params(problem));
         }
         let max_fee = self.gas_price.or(self.max_fee_per_gas);
@@ -153,13 +153,18 @@ impl Request {
             max_fee_per_gas: fee(max_fee)?,
             max_priority_fee_per_gas: fee(max_priority_fee)?,
             value: self.value.map_or(U256::ZERO, |value| value.0),
-            input: input.or(data).unwrap_or_default(),
+            input: self.input.or(self.data).map_or_else(Bytes::new, |data| data.0),
             access_list: AccessList(objects(self.access_list)),
             blob_hashes,
             max_fee_per_blob_gas: fee(self.max_fee_per_blob_gas)?,
             authorization_list,
         })
     }
+}
+
+/// The error of parameters that contradict each other, in geth's words.
+fn unfit(problem: impl Into<String>) -> Error {
+    Error::failed_call(problem.into())
 }
 
 /// The entries of a list that may be absent.
@@ -187,6 +192,51 @@ struct OverriddenAccount {
     code: Option<Data>,
     state: Option<Slots>,
     state_diff: Option<Slots>,
+    move_precompile_to_address: Option<FixedData<20>>,
+}
+
+/// The block overrides, as geth takes them.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OverriddenBlock {
+    number: Option<Quantity256>,
+    difficulty: Option<Quantity256>,
+    time: Option<Quantity>,
+    gas_limit: Option<Quantity>,
+    fee_recipient: Option<FixedData<20>>,
+    prev_randao: Option<FixedData<32>>,
+    base_fee_per_gas: Option<Quantity256>,
+    blob_base_fee: Option<Quantity256>,
+    beacon_root: Option<IgnoredAny>,
+    withdrawals: Option<IgnoredAny>,
+}
+
+impl OverriddenBlock {
+    fn read(self) -> Result<BlockOverrides, Error> {
+        for (name, given) in [("beaconRoot", self.beacon_root), ("withdrawals", self.withdrawals)] {
+            if given.is_some() {
+                return Err(unfit(format!(
+                    "block override \"{name}\" is not supported for this RPC method"
+                )));
+            }
+        }
+        let word = |name: &str, given: Option<Quantity256>| match given {
+            Some(Quantity256(value)) => u64::try_from(value).map(Some).map_err(|_| {
+                Error::invalid_params(format!("block override {name}: {value} is over 64 bits"))
+            }),
+            None => Ok(None),
+        };
+        Ok(BlockOverrides {
+            number: word("number", self.number)?,
+            timestamp: self.time.map(|time| time.0),
+            gas_limit: self.gas_limit.map(|limit| limit.0),
+            beneficiary: self.fee_recipient.map(Address::from),
+            prev_randao: self.prev_randao.map(B256::from),
+            base_fee_per_gas: word("baseFeePerGas", self.base_fee_per_gas)?,
+            blob_base_fee: self.blob_base_fee.map(|price| fee(Some(price))).transpose()?,
+            difficulty: self.difficulty.map(|difficulty| difficulty.0),
+        })
+    }
 }
 
 type Slots = HashMap<FixedData<32>, FixedData<32>>;
@@ -201,8 +251,7 @@ fn overrides(
         let address = Address::from(address);
         let storage = match (given.state, given.state_diff) {
             (Some(_), Some(_)) => {
-                let problem = format!("account {address} has both state and stateDiff");
-                return Err(Error::invalid_params(problem));
+                return Err(unfit(format!("account {address} has both 'state' and 'stateDiff'")));
             }
             (Some(state), None) => Some(StorageOverride::Whole(slots(state))),
             (None, diff) => diff.map(|diff| StorageOverride::Some(slots(diff))),
@@ -212,6 +261,7 @@ fn overrides(
             nonce: given.nonce.map(|nonce| nonce.0),
             code: given.code.map(|code| code.0),
             storage,
+            precompile_moved_to: given.move_precompile_to_address.map(Address::from),
         };
         Ok((address, account))
     };

@@ -443,12 +443,8 @@ async fn unknown_builds_and_large_requests_are_refused() {
         ("eth_call", json!([{"gas": 7}])),
         ("eth_call", json!([{"gas": "0x007"}])),
         ("eth_call", json!([{"blobs": []}])),
-        ("eth_call", json!([{"gasPrice": "0x1", "maxFeePerGas": "0x1"}])),
         ("eth_call", json!([{"gasPrice": format!("0x1{}", "0".repeat(32))}])),
-        ("eth_call", json!([{"chainId": "0x1"}])),
-        ("eth_call", json!([{"input": "0x01", "data": "0x02"}])),
         ("eth_call", json!([{}, "newest"])),
-        ("eth_call", json!([{}, "latest", {CONTRACT.to_string(): {"state": {}, "stateDiff": {}}}])),
         ("eth_call", json!([{}, "latest", {CONTRACT.to_string(): {"storage": {}}}])),
         ("eth_call", json!([{}, "latest", {"0x01": {"nonce": "0x1"}}])),
         ("eth_call", json!([{}, "latest", {&CONTRACT.to_string()[2..]: {"nonce": "0x1"}}])),
@@ -463,7 +459,8 @@ async fn unknown_builds_and_large_requests_are_refused() {
         ("eth_call", authorized("r", json!("10"))),
         ("eth_call", authorized("chainId", json!(1))),
         ("eth_call", authorized("address", json!(&CONTRACT.to_string()[2..]))),
-        ("eth_call", json!([{}, "latest", {}, {"number": "0x1"}])),
+        ("eth_call", json!([{}, "latest", {}, {"number": "0x10000000000000000"}])),
+        ("eth_call", json!([{}, "latest", {}, {"nubmer": "0x1"}])),
         ("eth_call", json!([{}, "latest", {}, null, null])),
         ("engine_exchangeCapabilities", json!([])),
         ("engine_exchangeCapabilities", json!(["engine_newPayloadV1"])),
@@ -476,8 +473,36 @@ async fn unknown_builds_and_large_requests_are_refused() {
         let error = node.public("eth_getStorageAt", params).await.expect_err("no slot");
         assert!(error.is(Code::InvalidParams), "{error}");
     }
+    refused_calls(&mut node).await;
     node.refused("eth_call", json!([{}, "0x99"]), Code::Server, "no block 153").await;
     node.refused("engine_newPayloadV6", json!([]), Code::MethodNotFound, "").await;
+}
+
+/// Calls that contradict themselves or the chain are refused in geth's words.
+async fn refused_calls(node: &mut TestNode) {
+    let over = |state: Value, block: Value| json!([{}, "latest", state, block]);
+    let account = |fields: Value| json!({ CONTRACT.to_string(): fields });
+    for (params, words) in [
+        (json!([{"gasPrice": "0x1", "maxFeePerGas": "0x1"}]), "both gasPrice and (maxFeePerGas or"),
+        (json!([{"chainId": "0x1"}]), "chainId does not match node's (have=1, want="),
+        (json!([{"blobVersionedHashes": []}]), "blob transaction of type create"),
+        (json!([{"to": CONTRACT, "blobVersionedHashes": []}]), "missing blob hashes"),
+        (json!([{"authorizationList": []}]), "cannot be used to create contract"),
+        (json!([{"to": CONTRACT, "authorizationList": []}]), "with empty auth list (sender 0x00"),
+        (over(account(json!({"state": {}, "stateDiff": {}})), json!(null)), "both 'state' and"),
+        (
+            over(account(json!({"movePrecompileToAddress": CONTRACT})), json!(null)),
+            "is not a precompile",
+        ),
+        (
+            over(json!({}), json!({"beaconRoot": B256::ZERO})),
+            "block override \"beaconRoot\" is not supported for this RPC method",
+        ),
+        (over(json!({}), json!({"withdrawals": []})), "block override \"withdrawals\" is not"),
+    ] {
+        node.refused("eth_call", params, Code::Server, words).await;
+    }
+    node.ok("eth_call", json!([{"input": "0x00", "data": "0x02"}])).await;
 }
 
 #[tokio::test]

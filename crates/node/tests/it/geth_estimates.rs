@@ -132,7 +132,91 @@ fn request(random: &mut Random) -> Value {
         let item = json!({ "address": random.pick(&ACCOUNTS), "storageKeys": [B256::ZERO] });
         call["accessList"] = json!([item]);
     }
-    json!([call, "latest", overrides])
+    if !random.one_in(3) {
+        return json!([call, "latest", overrides]);
+    }
+    json!([call, "latest", overrides, block_overrides(random)])
+}
+
+/// Overrides of the block. Without a price of gas its base fee is zero.
+fn block_overrides(random: &mut Random) -> Value {
+    let mut block = json!({});
+    let mut put = |name: &str, values: &[Value]| {
+        if random.one_in(3) {
+            block[name] = random.pick(values);
+        }
+    };
+    put("number", &["0x0", "0x1", "0x6", "0xffff", "0xffffffffffff"].map(|number| json!(number)));
+    put("time", &["0x6fffffff", "0xffffffff"].map(|time| json!(time)));
+    put("gasLimit", &["0x5208", "0xf4240", "0xffffffff"].map(|gas| json!(gas)));
+    put("feeRecipient", &ACCOUNTS.map(|account| json!(account)));
+    put("prevRandao", &[json!(B256::repeat_byte(7))]);
+    put("baseFeePerGas", &["0x0", "0x1", "0x3b9aca01"].map(|fee| json!(fee)));
+    put("blobBaseFee", &["0x0", "0x1", "0xffff"].map(|fee| json!(fee)));
+    put("difficulty", &[json!("0x7")]);
+    block
+}
+
+/// Requests for one method alone: moved precompiled contracts, which geth's estimates leave where
+/// they are, hashes of blocks, which they count from the overridden number, and refusals.
+fn calls() -> Vec<Value> {
+    let [one, other, ..] = ACCOUNTS;
+    let over = |call: Value, state: Value, block: Value| json!([call, "latest", state, block]);
+    let mut calls = Vec::new();
+    let contract = Address::with_last_byte(4);
+    let moved = |to: Address| json!({ contract.to_string(): {"movePrecompileToAddress": to} });
+    for to in [one, other, contract, Address::with_last_byte(2), Address::with_last_byte(0x99)] {
+        for called in [one, contract, to] {
+            let call = json!({ "to": called, "input": "0x1234" });
+            calls.push(over(call, moved(to), json!(null)));
+        }
+        let mut both = moved(to);
+        both[one.to_string()] =
+            json!({ "code": "0x5a7355555555555555555555555555555555555555553150" });
+        calls.push(over(json!({ "to": one }), both, json!(null)));
+    }
+    // The gas of BALANCE of both places.
+    for byte in [4, 0x99] {
+        let code = format!("0x5a60{byte:02x}31505a90035f5260205ff3");
+        let mut state = moved(Address::with_last_byte(0x99));
+        state[one.to_string()] = json!({ "code": code });
+        calls.push(over(json!({ "to": one }), state, json!(null)));
+    }
+    calls.push(over(
+        json!({}),
+        json!({ one.to_string(): {"movePrecompileToAddress": other} }),
+        json!(null),
+    ));
+    for number in [0, 1, 3, 5, 9, 200, 1_000] {
+        for asked in 0..8 {
+            let code = format!("0x60{asked:02x}405f5260205ff3");
+            let state = json!({ one.to_string(): {"code": code} });
+            calls.push(over(
+                json!({ "to": one }),
+                state,
+                json!({"number": format!("{number:#x}")}),
+            ));
+        }
+    }
+    calls.push(over(json!({}), json!({}), json!({"beaconRoot": B256::ZERO})));
+    calls.push(over(json!({}), json!({}), json!({"withdrawals": []})));
+    let both = json!({ one.to_string(): {"state": {}, "stateDiff": {}} });
+    calls.push(over(json!({}), both, json!(null)));
+    for call in [
+        json!({"input": "0x01", "data": "0x02", "to": contract}),
+        json!({"gasPrice": "0x1", "maxFeePerGas": "0x1"}),
+        json!({"chainId": "0x1", "to": one}),
+        json!({"blobVersionedHashes": []}),
+        json!({"authorizationList": []}),
+        json!({"blobVersionedHashes": [], "to": one}),
+        json!({"authorizationList": [], "to": one}),
+        json!({"from": other, "to": one, "value": "0x1", "gas": "0x1"}),
+        json!({"from": other, "to": one, "gasPrice": "0x3b9aca00", "gas": "0x1"}),
+        json!({"to": one, "gas": "0x1"}),
+    ] {
+        calls.push(json!([call, "latest"]));
+    }
+    calls
 }
 
 async fn answer(client: &SessionClient, method: &str, params: &Value) -> Value {
@@ -157,6 +241,13 @@ pub(crate) async fn differences([ours, geth]: &[SessionClient; 2]) -> Vec<String
                 differ.push(format!("{method}{params}: ours {one}, geth's {other}"));
             }
             estimated += u32::from(method == "eth_estimateGas" && one.is_string());
+        }
+    }
+    for params in calls() {
+        let (one, other) = (answer(ours, "eth_call", &params), answer(geth, "eth_call", &params));
+        let (one, other) = (one.await, other.await);
+        if told(&one) != told(&other) {
+            differ.push(format!("eth_call{params}: ours {one}, geth's {other}"));
         }
     }
     assert!(estimated > count / 4, "{estimated} estimates of {count}");
