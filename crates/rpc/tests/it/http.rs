@@ -364,6 +364,8 @@ fn small_answers_wait_for_no_larger_one() {
     slow.post(call("hex", "[50000000]"));
     assert!(slow.more());
     waiting.post(call("hex", "[60000000]"));
+    // It has its turn before the calls that follow.
+    std::thread::sleep(20 * BRIEF);
     server.check_alive();
     server.post(call("echo", "[\"quick\"]")).check(200, "quick");
     // A third would hold memory too, as soon as the second one waits.
