@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use alloy_eips::eip2718::Encodable2718;
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::Bytes;
 use engine::BlockRecord;
-use engine_api::json::{FixedData, Quantity};
+use engine_api::json::Quantity;
 use rpc::{Code, Error, Json, Params, Pieces};
 
 use super::Api;
-use super::blocks::{BlockId, NumberOrTag};
-use super::transactions::{found_by_hash, whole};
+use super::blocks::BlockId;
+use super::transactions::{found_by_hash, hash_and_index, number_and_index, whole};
 
 /// `debug_getRawHeader`: RLP.
 pub(super) fn header(api: &Api, params: Params<'_>) -> Result<Json, Error> {
@@ -45,19 +45,15 @@ pub(super) fn transaction(api: &Api, params: Params<'_>) -> Result<Json, Error> 
 }
 
 /// `eth_getRawTransactionByBlockHashAndIndex`: in a block of any branch.
-pub(super) fn by_hash_and_index(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let hash: FixedData<32> = params.next("block hash")?;
-    let index: Quantity = params.next("transaction index")?;
-    params.end()?;
-    at_index(api.block(B256::from(hash))?, index)
+pub(super) fn by_hash_and_index(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let (record, index) = hash_and_index(api, params, "transaction index")?;
+    at_index(record, index)
 }
 
 /// `eth_getRawTransactionByBlockNumberAndIndex`.
-pub(super) fn by_number_and_index(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let id: NumberOrTag = params.next("block")?;
-    let index: Quantity = params.next("transaction index")?;
-    params.end()?;
-    at_index(api.block_by_number(id)?, index)
+pub(super) fn by_number_and_index(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let (record, index) = number_and_index(api, params, "transaction index")?;
+    at_index(record, index)
 }
 
 fn at_index(record: Option<Arc<BlockRecord>>, index: Quantity) -> Result<Json, Error> {

@@ -15,19 +15,15 @@ use super::blocks::{BlockId, NumberOrTag};
 use super::{Api, refusal};
 
 /// `eth_getTransactionByBlockHashAndIndex`: in a block of any branch.
-pub(super) fn by_hash_and_index(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let hash: FixedData<32> = params.next("block hash")?;
-    let index: Quantity = params.next("transaction index")?;
-    params.end()?;
-    at_index(api.block(B256::from(hash))?, index)
+pub(super) fn by_hash_and_index(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let (record, index) = hash_and_index(api, params, "transaction index")?;
+    at_index(record, index)
 }
 
 /// `eth_getTransactionByBlockNumberAndIndex`.
-pub(super) fn by_number_and_index(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let id: NumberOrTag = params.next("block")?;
-    let index: Quantity = params.next("transaction index")?;
-    params.end()?;
-    at_index(api.block_by_number(id)?, index)
+pub(super) fn by_number_and_index(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let (record, index) = number_and_index(api, params, "transaction index")?;
+    at_index(record, index)
 }
 
 /// `eth_getTransactionByHash`: in a canonical block.
@@ -77,6 +73,30 @@ pub(super) fn receipts(api: &Api, mut params: Params<'_>) -> Result<Json, Error>
         Some(record) => block_receipts(api.engine.chain(), &record),
         None => Json::of(&()),
     }
+}
+
+/// The block that a hash names, of any branch, and a place in it.
+pub(super) fn hash_and_index(
+    api: &Api,
+    mut params: Params<'_>,
+    index_name: &str,
+) -> Result<(Option<Arc<BlockRecord>>, Quantity), Error> {
+    let hash: FixedData<32> = params.next("block hash")?;
+    let index = params.next(index_name)?;
+    params.end()?;
+    Ok((api.block(B256::from(hash))?, index))
+}
+
+/// The canonical block that a number or tag names, and a place in it.
+pub(super) fn number_and_index(
+    api: &Api,
+    mut params: Params<'_>,
+    index_name: &str,
+) -> Result<(Option<Arc<BlockRecord>>, Quantity), Error> {
+    let id: NumberOrTag = params.next("block")?;
+    let index = params.next(index_name)?;
+    params.end()?;
+    Ok((api.block_by_number(id)?, index))
 }
 
 /// A block with its body.

@@ -10,7 +10,7 @@ use rpc::{Error, Json, Params};
 
 use super::Api;
 use super::blocks::NumberOrTag;
-use super::transactions::whole;
+use super::transactions::{hash_and_index, number_and_index, whole};
 
 /// `eth_getUncleCountByBlockHash`: of a block of any branch.
 pub(super) fn count_by_hash(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
@@ -27,19 +27,15 @@ pub(super) fn count_by_number(api: &Api, mut params: Params<'_>) -> Result<Json,
 }
 
 /// `eth_getUncleByBlockHashAndIndex`: in a block of any branch.
-pub(super) fn by_hash_and_index(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let hash: FixedData<32> = params.next("block hash")?;
-    let index: Quantity = params.next("uncle index")?;
-    params.end()?;
-    at_index(api.block(B256::from(hash))?, index)
+pub(super) fn by_hash_and_index(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let (record, index) = hash_and_index(api, params, "uncle index")?;
+    at_index(record, index)
 }
 
 /// `eth_getUncleByBlockNumberAndIndex`.
-pub(super) fn by_number_and_index(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let id: NumberOrTag = params.next("block")?;
-    let index: Quantity = params.next("uncle index")?;
-    params.end()?;
-    at_index(api.block_by_number(id)?, index)
+pub(super) fn by_number_and_index(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let (record, index) = number_and_index(api, params, "uncle index")?;
+    at_index(record, index)
 }
 
 fn count(record: Option<Arc<BlockRecord>>) -> Result<Json, Error> {
