@@ -428,7 +428,7 @@ fn chain(args: &VerifyArgs, chain_id: Option<u64>) -> anyhow::Result<ChainSpec> 
         let chain_id = chain_id
             .context("neither the file nor a transaction names the chain: give --chain GENESIS")?;
         let built_in = ChainSpec::from_chain_id(chain_id);
-        return Ok(built_in.map_err(|fault| anyhow!("{fault} (--chain FILE)"))?);
+        return built_in.map_err(|fault| anyhow!("{fault} (--chain FILE)"));
     };
     let named = NETWORKS.iter().find(|(name, _)| path.as_os_str() == *name);
     let chain = match named {
