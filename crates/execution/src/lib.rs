@@ -7,6 +7,7 @@
 //! - [`AheadExecutor`] runs transactions ahead of their turn, on the caller's threads.
 //! - [`call()`] makes a message call that becomes part of no block.
 //! - [`estimate()`] finds the gas limit that such a call needs.
+//! - [`intrinsic_gas`] is what a transaction must bring along, whatever it runs.
 //! - [`stateless`] is the input and the result of EIP-8025.
 //!
 //! The crate has no features, and is pure: no I/O, clock, threads or randomness. Gas is in units of
@@ -76,6 +77,7 @@ mod evm;
 mod execute;
 mod genesis;
 mod header;
+mod intrinsic;
 mod jumps;
 mod limits;
 mod named;
@@ -107,6 +109,7 @@ pub use genesis::{first_header, validate_first_header};
 pub use header::{
     GAS_LIMIT_MINIMUM, next_base_fee, next_excess_blob_gas, validate_header, validate_parent,
 };
+pub use intrinsic::{IntrinsicGas, intrinsic_gas};
 pub use jumps::jump_table;
 pub use named::FailedRead;
 pub use ommers::{OMMER_GENERATIONS, validate_ancestry};

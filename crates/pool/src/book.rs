@@ -1,0 +1,311 @@
+//! All entries, and the order in which they are evicted.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use alloy_consensus::Transaction as _;
+use alloy_primitives::{Address, B256, U256};
+
+use crate::account::Account;
+use crate::check::Rules;
+use crate::entry::{Entry, Pooled, Worth};
+use crate::error::Refusal;
+use crate::head::{Head, SenderState};
+use crate::options::Options;
+
+/// The place of a sender's last pending entry in the order of eviction, the worst first: those of
+/// senders with more than their slots, then by worth.
+type Tail = (bool, Worth, Address);
+
+/// Where a sender stands in the orders of eviction.
+#[derive(Debug, Default)]
+struct Place {
+    pending: usize,
+    queued: usize,
+    tail: Option<Tail>,
+}
+
+/// The entries by sender and by hash.
+#[derive(Debug)]
+pub(crate) struct Book {
+    pub(crate) head: Arc<Head>,
+    pub(crate) accounts: HashMap<Address, Account>,
+    pub(crate) by_hash: HashMap<B256, Arc<Pooled>>,
+    /// How many entries delegate an account.
+    authorities: HashMap<Address, usize>,
+    places: HashMap<Address, Place>,
+    /// Senders with queued entries, by the number of those.
+    queues: BTreeSet<(usize, Address)>,
+    tails: BTreeSet<Tail>,
+    pub(crate) pending: usize,
+    memory_bytes: usize,
+    /// How many entries arrived so far.
+    pub(crate) arrived: u64,
+}
+
+/// How a transaction was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Added {
+    /// Its hash.
+    pub hash: B256,
+    /// Whether it could run now; else there is a gap before it, or too little money.
+    pub is_pending: bool,
+    /// The transaction that it replaced.
+    pub replaced: Option<B256>,
+}
+
+impl Book {
+    pub(crate) fn new(head: Head) -> Self {
+        Self {
+            head: Arc::new(head),
+            accounts: HashMap::new(),
+            by_hash: HashMap::new(),
+            authorities: HashMap::new(),
+            places: HashMap::new(),
+            queues: BTreeSet::new(),
+            tails: BTreeSet::new(),
+            pending: 0,
+            memory_bytes: 0,
+            arrived: 0,
+        }
+    }
+
+    /// Takes a checked transaction, if the rules of its sender, the entry with its nonce and the
+    /// room allow it. `state` is the sender's account at this head.
+    pub(crate) fn add(
+        &mut self,
+        pooled: Pooled,
+        state: SenderState,
+        options: &Options,
+    ) -> Result<Added, Refusal> {
+        let (hash, sender, nonce) = (pooled.hash(), pooled.sender(), pooled.nonce());
+        if self.by_hash.contains_key(&hash) {
+            return Err(Refusal::AlreadyKnown);
+        }
+        let now = pooled.arrived();
+        let new = || Account::new(state, now);
+        let account = self.accounts.entry(sender).or_insert_with(new);
+        let checked = account.check(&pooled);
+        let replaces = account.entries.get(&nonce).map(|entry| entry.pooled.clone());
+        let checked = checked.and_then(|()| self.check_delegations(&pooled)).and_then(|()| {
+            let outbid = |old: &Arc<Pooled>| outbids(&pooled, old, options.price_bump_percent);
+            let is_enough = replaces.as_ref().is_none_or(outbid);
+            if is_enough { Ok(()) } else { Err(Refusal::ReplacementUnderpriced) }
+        });
+        let turn = self.arrived;
+        let entry = Entry { pooled: Arc::new(pooled), turn };
+        if let Err(refusal) = checked.and_then(|()| self.place(entry, options)) {
+            self.forget_if_empty(sender);
+            return Err(refusal);
+        }
+        self.arrived += 1;
+        let account = self.accounts.get_mut(&sender).expect("it has the new entry");
+        account.last_sent = now;
+        let (is_pending, replaced) = (account.is_pending(nonce), replaces.map(|old| old.hash()));
+        Ok(Added { hash, is_pending, replaced })
+    }
+
+    /// Puts an entry in, and evicts what there is no room for. Where that would be the entry
+    /// itself, all is as before.
+    fn place(&mut self, entry: Entry, options: &Options) -> Result<(), Refusal> {
+        let (hash, sender, nonce) =
+            (entry.pooled.hash(), entry.pooled.sender(), entry.pooled.nonce());
+        let mut gone: Vec<_> = self.take(sender, nonce).into_iter().collect();
+        self.put(entry);
+        self.settle(sender, options);
+        let refusal = loop {
+            let Some((owner, worst)) = self.excess(sender, options) else {
+                gone.iter().for_each(|entry| self.forget_if_empty(entry.pooled.sender()));
+                return Ok(());
+            };
+            let account = &self.accounts[&owner];
+            let (queued, is_pending) = (account.queued(), account.is_pending(worst));
+            let evicted = self.take(owner, worst).expect("it was found there");
+            self.settle(owner, options);
+            if evicted.pooled.hash() != hash {
+                gone.push(evicted);
+                continue;
+            }
+            break match is_pending {
+                true => Refusal::Underpriced,
+                false if queued > options.account_queue => Refusal::AccountLimit(queued - 1),
+                false => Refusal::Full,
+            };
+        };
+        for entry in gone {
+            let owner = entry.pooled.sender();
+            self.put(entry);
+            self.settle(owner, options);
+        }
+        Err(refusal)
+    }
+
+    /// The entry to evict next, as sender and nonce; `None` where there is room. `sender` is the
+    /// one whose queue may be too long.
+    fn excess(&self, sender: Address, options: &Options) -> Option<(Address, u64)> {
+        let last = |address: &Address| {
+            let nonce = self.accounts[address].entries.last_key_value()?.0;
+            Some((*address, *nonce))
+        };
+        if self.accounts.get(&sender).is_some_and(|found| found.queued() > options.account_queue) {
+            return last(&sender);
+        }
+        let is_full = self.by_hash.len() > options.transactions;
+        if !is_full && self.memory_bytes <= options.memory_bytes {
+            return None;
+        }
+        // Without queued entries the last one of a sender is its last pending one.
+        let queue = self.queues.last().map(|(_, address)| address);
+        last(queue.or_else(|| self.tails.first().map(|(.., address)| address))?)
+    }
+
+    /// Makes a new head the pool's. `state` is a sender's account at it.
+    pub(crate) fn advance(
+        &mut self,
+        head: Arc<Head>,
+        options: &Options,
+        mut state: impl FnMut(Address) -> SenderState,
+    ) {
+        let gas = Rules::gas_cap(&head).min(head.header.gas_limit);
+        self.head = head;
+        let senders: Vec<_> = self.accounts.keys().copied().collect();
+        for sender in senders {
+            let account = self.accounts.get_mut(&sender).expect("of the list");
+            account.state = state(sender);
+            let SenderState { nonce, balance, .. } = account.state;
+            let is_over = |entry: &Entry| {
+                let pooled = &entry.pooled;
+                let costs_too_much = pooled.cost() > balance;
+                pooled.nonce() < nonce || costs_too_much || pooled.transaction().gas_limit() > gas
+            };
+            let over = account.entries.iter().filter(|(_, entry)| is_over(entry));
+            let over: Vec<_> = over.map(|(nonce, _)| *nonce).collect();
+            for nonce in over {
+                self.take(sender, nonce);
+            }
+            self.settle(sender, options);
+            while self.accounts.get(&sender).is_some_and(|it| it.queued() > options.account_queue) {
+                self.take_last(sender);
+                self.settle(sender, options);
+            }
+            self.forget_if_empty(sender);
+        }
+    }
+
+    /// Removes an entry, and leaves the sender's later ones queued.
+    pub(crate) fn remove(&mut self, hash: B256, options: &Options) -> Option<Arc<Pooled>> {
+        let found = self.by_hash.get(&hash)?.clone();
+        self.take(found.sender(), found.nonce());
+        self.settle(found.sender(), options);
+        self.forget_if_empty(found.sender());
+        Some(found)
+    }
+
+    /// Removes the queued entries of senders that sent nothing since `then`, and says how many.
+    pub(crate) fn remove_stale(&mut self, then: Instant, options: &Options) -> usize {
+        let stale = self.queues.iter().map(|(_, sender)| *sender);
+        let stale = stale.filter(|sender| self.accounts[sender].last_sent <= then);
+        let stale: Vec<_> = stale.collect();
+        let before = self.by_hash.len();
+        for sender in stale {
+            for _ in 0..self.accounts[&sender].queued() {
+                self.take_last(sender);
+            }
+            self.settle(sender, options);
+            self.forget_if_empty(sender);
+        }
+        before - self.by_hash.len()
+    }
+
+    fn take_last(&mut self, sender: Address) {
+        let last = self.accounts[&sender].entries.last_key_value().map(|(nonce, _)| *nonce);
+        last.and_then(|nonce| self.take(sender, nonce));
+    }
+
+    fn put(&mut self, entry: Entry) {
+        let pooled = &entry.pooled;
+        for authority in pooled.authorities() {
+            *self.authorities.entry(*authority).or_default() += 1;
+        }
+        self.memory_bytes += pooled.memory_bytes();
+        self.by_hash.insert(pooled.hash(), pooled.clone());
+        let account = self.accounts.get_mut(&pooled.sender()).expect("made before its entries");
+        account.entries.insert(pooled.nonce(), entry);
+    }
+
+    /// Takes an entry out of all but the orders of eviction, which [`Self::settle`] puts right.
+    fn take(&mut self, sender: Address, nonce: u64) -> Option<Entry> {
+        let entry = self.accounts.get_mut(&sender)?.entries.remove(&nonce)?;
+        for authority in entry.pooled.authorities() {
+            let count = self.authorities.get_mut(authority).expect("counted");
+            *count -= 1;
+            if *count == 0 {
+                self.authorities.remove(authority);
+            }
+        }
+        self.memory_bytes -= entry.pooled.memory_bytes();
+        self.by_hash.remove(&entry.pooled.hash());
+        Some(entry)
+    }
+
+    /// Divides a sender's entries anew and puts it where it belongs in the orders of eviction.
+    fn settle(&mut self, sender: Address, options: &Options) {
+        if let Some(place) = self.places.remove(&sender) {
+            self.pending -= place.pending;
+            self.queues.remove(&(place.queued, sender));
+            place.tail.map(|tail| self.tails.remove(&tail));
+        }
+        let Some(account) = self.accounts.get_mut(&sender) else { return };
+        account.settle();
+        let (pending, queued) = (account.pending, account.queued());
+        let is_within = pending <= options.account_slots;
+        let worth = account.tail().map(|entry| entry.worth(self.head.base_fee));
+        let tail = worth.map(|worth| (is_within, worth, sender));
+        self.tails.extend(tail);
+        if queued > 0 {
+            self.queues.insert((queued, sender));
+        }
+        self.pending += pending;
+        self.places.insert(sender, Place { pending, queued, tail });
+    }
+
+    fn forget_if_empty(&mut self, sender: Address) {
+        if self.accounts.get(&sender).is_some_and(|account| account.entries.is_empty()) {
+            self.accounts.remove(&sender);
+            self.places.remove(&sender);
+        }
+    }
+
+    /// Checks the rules for delegated accounts (EIP-7702), as geth does (`validateAuth`): their
+    /// money can leave without a transaction of theirs, so that each may have one only.
+    fn check_delegations(&self, pooled: &Pooled) -> Result<(), Refusal> {
+        let (sender, nonce) = (pooled.sender(), pooled.nonce());
+        let account = &self.accounts[&sender];
+        if account.state.has_code() || self.authorities.contains_key(&sender) {
+            if account.pending == 0 && nonce != account.state.nonce {
+                return Err(Refusal::DelegatedGap);
+            }
+            if account.pending > 0 && !account.is_pending(nonce) {
+                return Err(Refusal::DelegatedLimit);
+            }
+        }
+        let entries = |authority| self.accounts.get(authority).map_or(0, |it| it.entries.len());
+        if pooled.authorities().iter().any(|authority| entries(authority) > 1) {
+            return Err(Refusal::AuthorityReserved);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a transaction pays enough more than the one with its nonce (`list.Add` of geth).
+fn outbids(new: &Pooled, old: &Pooled, bump_percent: u64) -> bool {
+    let fees = |pooled: &Pooled| {
+        let fee = pooled.transaction().max_fee_per_gas();
+        [fee, pooled.transaction().max_priority_fee_per_gas().unwrap_or(fee)]
+    };
+    fees(new).into_iter().zip(fees(old)).all(|(new, old)| {
+        let least = U256::from(old) * U256::from(100 + bump_percent) / U256::from(100);
+        new > old && U256::from(new) >= least
+    })
+}

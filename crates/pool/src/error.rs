@@ -1,0 +1,168 @@
+use alloy_primitives::U256;
+
+/// The reason why a transaction did not enter the pool, in geth's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The pool has it.
+    #[error("already known")]
+    AlreadyKnown,
+    /// Its type is not one of the fork's.
+    #[error("transaction type not supported: type {kind} rejected, pool not yet in {fork}")]
+    TypeTooEarly {
+        /// The type (EIP-2718).
+        kind: u8,
+        /// The fork that brings it.
+        fork: &'static str,
+    },
+    /// The pool takes no transactions with blobs.
+    #[error("transaction type not supported: tx type 3 not supported by this pool")]
+    Blobs,
+    /// It is too long.
+    #[error("oversized data: transaction size {size}, limit {limit}")]
+    Oversized {
+        /// Bytes as it was sent.
+        size: usize,
+        /// The most bytes.
+        limit: usize,
+    },
+    /// Its init code is too long (EIP-3860, EIP-7954).
+    #[error("max initcode size exceeded: code size {size} limit {limit}")]
+    InitCode {
+        /// Bytes of init code.
+        size: usize,
+        /// The most bytes.
+        limit: usize,
+    },
+    /// Its gas limit is above that of any transaction (EIP-7825, EIP-8037).
+    #[error("transaction gas limit too high (cap: {cap}, tx: {gas})")]
+    GasTooHigh {
+        /// The most gas.
+        cap: u64,
+        /// The transaction's gas limit.
+        gas: u64,
+    },
+    /// Its gas limit is above that of the head.
+    #[error("exceeds block gas limit")]
+    BlockGas,
+    /// Its tip is above its fee.
+    #[error("max priority fee per gas higher than max fee per gas")]
+    TipAboveFee,
+    /// Its signature names another chain.
+    #[error("invalid sender: invalid chain id for signer: have {got} want {expected}")]
+    ChainId {
+        /// The chain that it names.
+        got: u64,
+        /// The chain of this pool.
+        expected: u64,
+    },
+    /// Its signature is wrong.
+    #[error("invalid sender: invalid transaction v, r, s values")]
+    Signature,
+    /// No transaction may have the last nonce (EIP-2681).
+    #[error("nonce has max value")]
+    NonceMaximum,
+    /// It has less gas than it is charged before it runs.
+    #[error("intrinsic gas too low: gas {gas}, minimum needed {needed}")]
+    IntrinsicGas {
+        /// The transaction's gas limit.
+        gas: u64,
+        /// The least gas.
+        needed: u64,
+    },
+    /// It has less gas than its data costs at least (EIP-7623).
+    #[error("insufficient gas for floor data gas cost: gas {gas}, minimum needed {needed}")]
+    FloorGas {
+        /// The transaction's gas limit.
+        gas: u64,
+        /// The least gas.
+        needed: u64,
+    },
+    /// Its data costs more than any transaction may use (EIP-8037).
+    #[error("insufficient gas for floor data gas cost: intrinsic cost {intrinsic}, floor: {floor}")]
+    FloorAboveCap {
+        /// Gas that is charged before it runs.
+        intrinsic: u64,
+        /// Gas that its data costs at least.
+        floor: u64,
+    },
+    /// Its tip is below the pool's least.
+    #[error("transaction gas price below minimum: gas tip cap {tip}, minimum needed {needed}")]
+    TipTooLow {
+        /// The transaction's tip, in wei of gas.
+        tip: u128,
+        /// The least tip.
+        needed: u128,
+    },
+    /// A transaction of EIP-7702 without authorizations.
+    #[error("set code tx must have at least one authorization tuple")]
+    NoAuthorization,
+    /// Its nonce was used.
+    #[error("nonce too low: next nonce {next}, tx nonce {nonce}")]
+    NonceTooLow {
+        /// The sender's nonce at the head.
+        next: u64,
+        /// The transaction's.
+        nonce: u64,
+    },
+    /// The sender cannot pay for it alone.
+    #[error(
+        "insufficient funds for gas * price + value: balance {balance}, tx cost {cost}, \
+         overshot {}", cost - balance
+    )]
+    Funds {
+        /// The sender's balance at the head, in wei.
+        balance: U256,
+        /// The most that the transaction may cost.
+        cost: U256,
+    },
+    /// The sender cannot pay for it beside what is pending.
+    #[error(
+        "insufficient funds for gas * price + value: balance {balance}, queued cost {spent}, \
+         tx cost {cost}, overshot {}", spent.saturating_add(*cost) - balance
+    )]
+    FundsInAll {
+        /// The sender's balance at the head, in wei.
+        balance: U256,
+        /// The most that its pending transactions may cost.
+        spent: U256,
+        /// The most that this one may cost.
+        cost: U256,
+    },
+    /// The sender cannot pay for it in place of the one that it replaces.
+    #[error(
+        "insufficient funds for gas * price + value: balance {balance}, queued cost {spent}, \
+         tx bumped {bump}, overshot {}", spent.saturating_add(*bump) - balance
+    )]
+    FundsForReplacement {
+        /// The sender's balance at the head, in wei.
+        balance: U256,
+        /// The most that its pending transactions may cost.
+        spent: U256,
+        /// How much more this one may cost than the replaced one.
+        bump: U256,
+    },
+    /// The sender is delegated (EIP-7702), and there is a gap before this nonce.
+    #[error("gapped-nonce tx from delegated accounts")]
+    DelegatedGap,
+    /// The sender is delegated (EIP-7702), and has a pending transaction.
+    #[error("in-flight transaction limit reached for delegated accounts")]
+    DelegatedLimit,
+    /// An account that the transaction delegates has transactions in the pool.
+    #[error("authority already reserved")]
+    AuthorityReserved,
+    /// A transaction with this nonce is there, and this one does not pay enough more.
+    #[error("replacement transaction underpriced")]
+    ReplacementUnderpriced,
+    /// The pool is full of transactions that pay more.
+    #[error("transaction underpriced")]
+    Underpriced,
+    /// The pool is full, and the transaction could not run yet.
+    #[error("txpool is full")]
+    Full,
+    /// The sender has as many queued transactions as it may.
+    #[error("account limit exceeded: pooled {0} txs")]
+    AccountLimit(usize),
+    /// The sender's account could not be read, for the reason given.
+    #[error("cannot read the sender's account: {0}")]
+    Unreadable(String),
+}

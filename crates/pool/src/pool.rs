@@ -1,0 +1,271 @@
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use alloy_consensus::Header;
+use alloy_primitives::{Address, B256};
+use execution::{ChainSpec, Transaction};
+
+use crate::best::Best;
+use crate::book::{Added, Book};
+use crate::check::Rules;
+use crate::entry::Pooled;
+use crate::error::Refusal;
+use crate::head::{Head, SenderState, Senders};
+use crate::options::Options;
+
+/// Signed transactions that are in no block yet.
+///
+/// All its functions may be called from any thread at once.
+#[derive(Debug)]
+pub struct Pool {
+    chain: ChainSpec,
+    options: Options,
+    senders: Box<dyn Senders>,
+    book: Mutex<Book>,
+}
+
+/// A new head, and the transactions of the blocks between it and the last one.
+#[derive(Debug, Default)]
+pub struct HeadChange {
+    /// The header of the new head.
+    pub head: Header,
+    /// The hashes of the transactions of all blocks that joined the chain.
+    pub included: HashSet<B256>,
+    /// The transactions of the blocks that left the chain, in their order there, with the senders.
+    pub returned: Vec<Returned>,
+}
+
+/// A transaction of a block that left the chain.
+#[derive(Debug, Clone)]
+pub struct Returned {
+    /// The transaction.
+    pub transaction: Transaction,
+    /// Its hash.
+    pub hash: B256,
+    /// Its sender.
+    pub sender: Address,
+}
+
+/// How many transactions there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Those that could run now.
+    pub pending: usize,
+    /// Those before which there is a gap, or for which there is too little money.
+    pub queued: usize,
+}
+
+/// Transactions of some senders, of each by nonce.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Content {
+    /// Those that could run now.
+    pub pending: BTreeMap<Address, Vec<Arc<Pooled>>>,
+    /// Those before which there is a gap, or for which there is too little money.
+    pub queued: BTreeMap<Address, Vec<Arc<Pooled>>>,
+}
+
+impl Pool {
+    /// An empty pool of a chain, whose head has this header.
+    pub fn new(
+        chain: ChainSpec,
+        options: Options,
+        senders: Box<dyn Senders>,
+        head: Header,
+    ) -> Self {
+        let book = Mutex::new(Book::new(Head::new(&chain, head)));
+        Self { chain, options, senders, book }
+    }
+
+    /// Takes a transaction, if it could be in a block now or later and pays enough.
+    ///
+    /// # Errors
+    /// [`Refusal`] with the first rule that it breaks, in the order and with the words of geth.
+    pub fn add(&self, transaction: Transaction) -> Result<Added, Refusal> {
+        let hash = *transaction.tx_hash();
+        self.admit(transaction, hash, None)
+    }
+
+    /// Takes a transaction without looking at its signature, as sent by `sender` and found by
+    /// `hash`. All other rules hold.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn add_unsigned(
+        &self,
+        transaction: Transaction,
+        hash: B256,
+        sender: Address,
+    ) -> Result<Added, Refusal> {
+        self.admit(transaction, hash, Some(sender))
+    }
+
+    fn admit(
+        &self,
+        transaction: Transaction,
+        hash: B256,
+        sender: Option<Address>,
+    ) -> Result<Added, Refusal> {
+        let head = {
+            let book = self.book();
+            if book.by_hash.contains_key(&hash) {
+                return Err(Refusal::AlreadyKnown);
+            }
+            book.head.clone()
+        };
+        // Signatures are recovered, and accounts are read, while others have the lock.
+        let rules = self.rules(head);
+        let pooled = rules.check(transaction, hash, sender)?;
+        let (sender, mut head) = (pooled.sender(), rules.head);
+        loop {
+            let read = self.senders.sender(head.hash, sender);
+            let mut book = self.book();
+            if Arc::ptr_eq(&book.head, &head) {
+                let state = read.map_err(Refusal::Unreadable)?;
+                return book.add(pooled, state, &self.options);
+            }
+            head = book.head.clone();
+        }
+    }
+
+    /// Makes another block the head. The transactions that the chain includes now leave, those of
+    /// blocks that left it come back, and all are pending or queued by the accounts at the new
+    /// head. With the head as it was, it reads all accounts anew.
+    ///
+    /// # Errors
+    /// The reason why an account could not be read; the pool stays at the head that it had.
+    pub fn head_changed(&self, change: HeadChange) -> Result<(), String> {
+        let HeadChange { head, included, returned } = change;
+        let head = Arc::new(Head::new(&self.chain, head));
+        let rules = self.rules(head.clone());
+        let returned = returned.into_iter().filter(|it| !included.contains(&it.hash));
+        // A refused one was good for the block that left, and is not for the pool.
+        let checked =
+            returned.filter_map(|it| rules.check(it.transaction, it.hash, Some(it.sender)).ok());
+        let returned: Vec<_> = checked.collect();
+        let mut states = HashMap::new();
+        let mut read = |sender| {
+            states.insert(sender, self.senders.sender(head.hash, sender)?);
+            Ok::<_, String>(())
+        };
+        let known: Vec<_> = self.book().accounts.keys().copied().collect();
+        known.into_iter().try_for_each(&mut read)?;
+        returned.iter().map(Pooled::sender).try_for_each(&mut read)?;
+        let mut book = self.book();
+        // Senders that came in the meantime.
+        let missing = book.accounts.keys().filter(|sender| !states.contains_key(*sender));
+        let missing: Vec<_> = missing.copied().collect();
+        for sender in missing {
+            states.insert(sender, self.senders.sender(head.hash, sender)?);
+        }
+        book.advance(head, &self.options, |sender| states[&sender]);
+        for pooled in returned {
+            let state = states[&pooled.sender()];
+            let _ = book.add(pooled, state, &self.options);
+        }
+        Ok(())
+    }
+
+    /// The hash of the head that the pool is right for.
+    pub fn head(&self) -> B256 {
+        self.book().head.hash
+    }
+
+    /// The base fee of the block after the head, in wei of gas; zero before London.
+    pub fn next_base_fee(&self) -> u64 {
+        self.book().head.base_fee
+    }
+
+    /// The pending transactions in the order in which a block with this base fee, in wei of gas,
+    /// takes them. It takes time and memory in proportion to their number.
+    pub fn best(&self, base_fee: u64) -> Best {
+        Best::new(&self.book(), base_fee)
+    }
+
+    /// The transaction with this hash.
+    pub fn transaction(&self, hash: B256) -> Option<Arc<Pooled>> {
+        self.book().by_hash.get(&hash).cloned()
+    }
+
+    /// The transaction with this sender and nonce.
+    pub fn transaction_of(&self, sender: Address, nonce: u64) -> Option<Arc<Pooled>> {
+        let book = self.book();
+        let entry = book.accounts.get(&sender)?.entries.get(&nonce)?;
+        Some(entry.pooled.clone())
+    }
+
+    /// The nonce after a sender's last pending transaction; `None` if the pool has none of it, so
+    /// that its account at the head says it.
+    pub fn next_nonce(&self, sender: Address) -> Option<u64> {
+        self.book().accounts.get(&sender).map(|account| account.next_nonce())
+    }
+
+    /// How many transactions there are.
+    pub fn status(&self) -> Status {
+        let book = self.book();
+        Status { pending: book.pending, queued: book.by_hash.len() - book.pending }
+    }
+
+    /// How many transactions were taken since the pool was made: it says whether there are new
+    /// ones.
+    pub fn arrived(&self) -> u64 {
+        self.book().arrived
+    }
+
+    /// All transactions.
+    pub fn content(&self) -> Content {
+        let book = self.book();
+        let mut content = Content::default();
+        for (sender, account) in &book.accounts {
+            content.insert(*sender, account.lists());
+        }
+        content
+    }
+
+    /// The transactions of one sender.
+    pub fn content_from(&self, sender: Address) -> Content {
+        let mut content = Content::default();
+        if let Some(account) = self.book().accounts.get(&sender) {
+            content.insert(sender, account.lists());
+        }
+        content
+    }
+
+    /// Removes a transaction, if it is there; later ones of its sender are queued then.
+    pub fn remove(&self, hash: B256) -> Option<Arc<Pooled>> {
+        self.book().remove(hash, &self.options)
+    }
+
+    /// Removes the queued transactions of senders that sent nothing for the lifetime of the
+    /// options, and says how many. It is to be called now and then, as at new heads.
+    pub fn remove_stale(&self) -> usize {
+        let Some(then) = Instant::now().checked_sub(self.options.lifetime) else { return 0 };
+        self.book().remove_stale(then, &self.options)
+    }
+
+    fn rules(&self, head: Arc<Head>) -> Rules<'_> {
+        Rules { chain: &self.chain, head, minimum_tip: self.options.minimum_tip }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        // No function panics between two changes that belong together.
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Content {
+    fn insert(&mut self, sender: Address, lists: [Vec<Arc<Pooled>>; 2]) {
+        for (content, list) in [&mut self.pending, &mut self.queued].into_iter().zip(lists) {
+            if !list.is_empty() {
+                content.insert(sender, list);
+            }
+        }
+    }
+}
+
+/// Accounts by address, for tests and for chains that begin.
+impl Senders for HashMap<Address, SenderState> {
+    fn sender(&self, _: B256, address: Address) -> Result<SenderState, String> {
+        Ok(self.get(&address).copied().unwrap_or_default())
+    }
+}
