@@ -4,14 +4,14 @@ use crate::after::After;
 use crate::after::prune::prune;
 use crate::block::plan::BlockThreads;
 use crate::block::senders::BlockSenders;
-use crate::builds::Build;
+use crate::builder::{BuildThread, Builder};
 use crate::chain::events::ChainEvent;
 use crate::chain::genesis::Genesis;
 use crate::chain::orphans::Orphans;
 use crate::chain::persisted::PersistedBlock;
 use crate::chain::record::{BlockRecord, WitnessSize};
 use crate::chain::timings::Timings;
-use crate::chain::tree::{Bounded, Heads};
+use crate::chain::tree::Heads;
 use crate::error::{Error, NO_PANIC};
 use crate::limits;
 use crate::options::EngineOptions;
@@ -23,7 +23,7 @@ use alloy_primitives::B256;
 use execution::{ChainSpec, CodeCache, InvalidBlock, PublicKey, SealedBlock, Signer, Transaction};
 use state::{Database, MemoryDisk};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use witness::Witness;
 
 /// The chain of one network: validates payloads, follows the fork choice, builds payloads.
@@ -41,7 +41,9 @@ pub struct Engine {
     pub(crate) codes: CodeCache,
     /// Held while a block runs.
     running: Mutex<()>,
-    builds: Mutex<Bounded<Build>>,
+    pub(crate) builder: Arc<Builder>,
+    /// Begins with the first source of transactions.
+    pub(crate) build_thread: OnceLock<BuildThread>,
     pub(crate) orphans: Mutex<Orphans>,
     /// The number of the head when the chain was opened.
     pub(crate) opened_at: u64,
@@ -110,15 +112,17 @@ impl Engine {
         let codes = CodeCache::new(options.code_cache_bytes, state::look_at_mapped);
         let shared = Arc::new(Shared::new(options, database, heads)?);
         let opened_at = shared.chain.number(&heads.head)?;
+        let builder = Builder::new(chain.clone(), shared.clone(), codes.clone());
         let engine = Self {
             chain,
+            builder: Arc::new(builder),
             after: After::start(&shared),
             shared,
             opened_at,
             threads: BlockThreads::default(),
             codes,
             running: Mutex::new(()),
-            builds: Mutex::new(Bounded::new(limits::BUILDS)),
+            build_thread: OnceLock::new(),
             orphans: Mutex::default(),
             last: Mutex::new(None),
             was_cold: AtomicBool::new(false),
@@ -339,10 +343,6 @@ impl Engine {
     /// Held by the one thread that runs a block.
     pub(crate) fn running(&self) -> MutexGuard<'_, ()> {
         self.running.lock().expect(NO_PANIC)
-    }
-
-    pub(crate) fn builds(&self) -> MutexGuard<'_, Bounded<Build>> {
-        self.builds.lock().expect(NO_PANIC)
     }
 
     pub(crate) fn last(&self) -> MutexGuard<'_, Option<LastBlock>> {

@@ -78,6 +78,7 @@
 mod after;
 mod block;
 mod build;
+mod builder;
 mod builds;
 mod caches;
 mod call;
@@ -102,7 +103,7 @@ mod threads;
 mod tries;
 mod witnesses;
 
-pub use builds::{BuildRequest, Built};
+pub use builds::{BlockFees, BuildRequest, Built, TransactionSource};
 pub use caches::CacheUse;
 pub use chain::events::{BuildStep, ChainEvent, ForkchoiceAnswer, ForkchoiceFigures, HeadChange};
 pub use chain::figures::{BlockFigures, StateReads, StateWrites};
@@ -116,6 +117,7 @@ pub use chain::tree::Heads;
 pub use chain::verdict::{JudgedPayload, Missing, Verdict};
 pub use engine::Engine;
 pub use error::Error;
+pub use execution::Candidates;
 pub use forkchoice::ForkchoiceOutcome;
 pub use lookup::index_old_blocks;
 pub use new_payload::Payload;

@@ -32,6 +32,18 @@ pub const MISSING_LOG_PAUSE: Duration = Duration::from_secs(60);
 /// Builds remembered. The consensus layer fetches a payload within its slot; geth keeps ten.
 pub const BUILDS: usize = 32;
 
+/// How long a payload is improved after its build began: a slot, after which no block can be
+/// proposed on this parent.
+pub const BUILD_TIME: Duration = Duration::from_secs(12);
+
+/// The pause between two payloads of one build. geth's `miner.recommit` is 2 s, reth's
+/// `builder.interval` 1 s; each takes as long as the block runs, twice.
+pub const BUILD_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long `engine_getPayload` waits for the first payload of a build, before it answers with an
+/// empty one.
+pub const FIRST_PAYLOAD_WAIT: Duration = Duration::from_millis(10);
+
 /// Bytes of blocks kept decoded, the newest: a hundred large ones. Older ones are read again.
 pub const RECENT_BYTES: usize = 64 << 20;
 

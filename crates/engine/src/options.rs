@@ -1,6 +1,7 @@
 //! Floor 0. How an engine is set up.
 
 use crate::limits;
+use alloy_primitives::Bytes;
 use std::time::Duration;
 
 /// How the engine works; the defaults are for a node on a machine of its own.
@@ -44,6 +45,14 @@ pub struct EngineOptions {
     pub retain_witness_blocks: u64,
     /// Bytes of such copies (`--witness.retain-bytes`).
     pub retain_witness_bytes: u64,
+    /// The gas limit towards which built blocks move, where the consensus layer names none
+    /// (`--builder.gas-limit`); `None` keeps the parent's.
+    pub target_gas_limit: Option<u64>,
+    /// The extra data of blocks that are built for the consensus layer (`--builder.extra-data`),
+    /// 32 bytes at most.
+    pub extra_data: Bytes,
+    /// The most blobs of a built block, where the fork allows more (`--builder.max-blobs`).
+    pub max_blobs: Option<u64>,
 }
 
 impl Default for EngineOptions {
@@ -66,6 +75,9 @@ impl Default for EngineOptions {
             retain_history: limits::RETAIN_HISTORY,
             retain_witness_blocks: limits::RETAIN_WITNESS_BLOCKS,
             retain_witness_bytes: limits::RETAIN_WITNESS_BYTES,
+            target_gas_limit: None,
+            extra_data: Bytes::from_static(b"deponent"),
+            max_blobs: None,
         }
     }
 }

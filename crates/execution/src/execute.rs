@@ -20,8 +20,9 @@ use alloy_evm::eth::{EthBlockExecutionCtx, EthBlockExecutor, EthTxResult};
 use alloy_evm::{Evm, FromRecoveredTx};
 use alloy_hardforks::{EthereumHardfork, EthereumHardforks};
 use alloy_primitives::map::B256Map;
-use alloy_primitives::{Address, B256, Bytes, U256, b256};
+use alloy_primitives::{Address, B256, Bytes, Log, U256, b256};
 use revm::context::TxEnv;
+use revm::context::result::{HaltReason, InvalidTransaction};
 use revm::context_interface::Cfg as _;
 use revm::database::BundleAccount;
 use revm::database::states::bundle_state::BundleRetention;
@@ -29,7 +30,7 @@ use revm::database_interface::Database;
 use revm::state::EvmState;
 use revm::state::bal::BlockAccessIndex;
 use std::borrow::Cow;
-use witness::{BlockState, Change, ReadCode};
+use witness::{BlockState, Change, ReadCode, State};
 
 /// The result of running a block, not yet compared with the header.
 #[derive(Debug)]
@@ -136,16 +137,7 @@ fn execute_with<S: BlockState>(
     );
     let rules = BlockRules::new(chain, header);
     let env = environment(chain, header);
-    let context = EthBlockExecutionCtx {
-        parent_hash: header.parent_hash,
-        parent_beacon_block_root: header.parent_beacon_block_root,
-        ommers: &block.body.ommers,
-        withdrawals: block.body.withdrawals.as_ref().map(|w| Cow::Borrowed(&w[..])),
-        extra_data: header.extra_data.clone(),
-        tx_count_hint: Some(block.body.transactions.len()),
-        slot_number: header.slot_number,
-    };
-    let executor = EthBlockExecutor::new(evm(&mut db, env), context, rules, Receipts);
+    let executor = EthBlockExecutor::new(evm(&mut db, env), context(block), rules, Receipts);
     let outcome = run_all(chain, block, senders, executor, ahead);
     // A failed read comes first: alloy-evm turns some of them into verdicts on the block.
     if let Some(error) = db.recorder().error.take() {
@@ -156,7 +148,22 @@ fn execute_with<S: BlockState>(
     Ok(finish(db.0, header.number.saturating_sub(1), result))
 }
 
-type Executor<'a, 'b, S> = EthBlockExecutor<'b, BlockEvm<'a, S>, BlockRules<'b>, Receipts>;
+pub(crate) type Executor<'a, 'b, S> =
+    EthBlockExecutor<'b, BlockEvm<'a, S>, BlockRules<'b>, Receipts>;
+
+/// The block as the executor is told of it.
+pub(crate) fn context(block: &SealedBlock) -> EthBlockExecutionCtx<'_> {
+    let header = &block.header;
+    EthBlockExecutionCtx {
+        parent_hash: header.parent_hash,
+        parent_beacon_block_root: header.parent_beacon_block_root,
+        ommers: &block.body.ommers,
+        withdrawals: block.body.withdrawals.as_ref().map(|w| Cow::Borrowed(&w[..])),
+        extra_data: header.extra_data.clone(),
+        tx_count_hint: Some(block.body.transactions.len()),
+        slot_number: header.slot_number,
+    }
+}
 
 fn run_all<S: BlockState>(
     chain: &ChainSpec,
@@ -165,25 +172,8 @@ fn run_all<S: BlockState>(
     mut executor: Executor<'_, '_, S>,
     ahead: Option<&dyn AheadOutcomes>,
 ) -> Result<BlockExecutionResult<Receipt>, BlockError> {
-    let execution = |error: BlockExecutionError| match error {
-        BlockExecutionError::Internal(error) => BlockError::Internal(error.to_string()),
-        error => InvalidBlock::Execution(error.to_string()).into(),
-    };
+    begin(chain, block, &mut executor)?;
     let number = block.header.number;
-    if chain.ethereum_fork_activation(EthereumHardfork::Dao).transitions_at_block(number) {
-        let keep_empty = !chain.is_spurious_dragon_active_at_block(number);
-        rules::move_dao_balances(executor.evm_mut().db_mut(), keep_empty)
-            .map_err(|error| BlockError::Internal(error.to_string()))?;
-    }
-    // alloy-evm calls them the other way round than the specification (`apply_body`).
-    let beacon_root = block.header.parent_beacon_block_root;
-    let caller = &mut executor.system_caller;
-    caller
-        .apply_beacon_root_contract_call(beacon_root, &mut executor.evm)
-        .and_then(|()| {
-            caller.apply_blockhashes_contract_call(block.header.parent_hash, &mut executor.evm)
-        })
-        .map_err(execution)?;
     let byzantium = chain.is_byzantium_active_at_block(number);
     let transactions = &block.body.transactions;
     for (index, transaction) in transactions.iter().enumerate() {
@@ -193,7 +183,7 @@ fn run_all<S: BlockState>(
         execute_transaction(chain, &mut executor, transaction, sender, ran).map_err(|error| {
             match error {
                 BlockExecutionError::Internal(error) => BlockError::Internal(error.to_string()),
-                error => InvalidBlock::Transaction { index, reason: reason(&error) }.into(),
+                error => InvalidBlock::Transaction { index, reason: reason(&error, sender) }.into(),
             }
         })?;
         if let (false, Some(receipt)) = (byzantium, executor.receipts.last_mut()) {
@@ -209,11 +199,12 @@ fn run_all<S: BlockState>(
         .db_mut()
         .0
         .set_bal_index(BlockAccessIndex::new(transactions.len() as u64 + 1));
-    let deposits = deposits(chain, block.header.timestamp, executor.receipts())?;
+    let logs = executor.receipts().iter().flat_map(|receipt| receipt.logs());
+    let deposits = deposits(chain, block.header.timestamp, logs)?;
     check_system_contracts(chain, block.header.timestamp, &mut executor)?;
     // alloy-evm refuses a deposit with more than one topic, which the rule allows.
     let receipts = std::mem::take(&mut executor.receipts);
-    let (_, mut result) = executor.finish().map_err(execution)?;
+    let (_, mut result) = executor.finish().map_err(system_call_failed)?;
     result.receipts = receipts;
     if !deposits.is_empty() {
         let others = std::mem::take(&mut result.requests);
@@ -223,8 +214,38 @@ fn run_all<S: BlockState>(
     Ok(result)
 }
 
+/// Runs what comes before the transactions.
+pub(crate) fn begin<S: State>(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    executor: &mut Executor<'_, '_, S>,
+) -> Result<(), BlockError> {
+    let number = block.header.number;
+    if chain.ethereum_fork_activation(EthereumHardfork::Dao).transitions_at_block(number) {
+        let keep_empty = !chain.is_spurious_dragon_active_at_block(number);
+        rules::move_dao_balances(executor.evm_mut().db_mut(), keep_empty)
+            .map_err(|error| BlockError::Internal(error.to_string()))?;
+    }
+    // alloy-evm calls them the other way round than the specification (`apply_body`).
+    let beacon_root = block.header.parent_beacon_block_root;
+    let caller = &mut executor.system_caller;
+    caller
+        .apply_beacon_root_contract_call(beacon_root, &mut executor.evm)
+        .and_then(|()| {
+            caller.apply_blockhashes_contract_call(block.header.parent_hash, &mut executor.evm)
+        })
+        .map_err(system_call_failed)
+}
+
+fn system_call_failed(error: BlockExecutionError) -> BlockError {
+    match error {
+        BlockExecutionError::Internal(error) => BlockError::Internal(error.to_string()),
+        error => InvalidBlock::Execution(error.to_string()).into(),
+    }
+}
+
 /// Runs one transaction, and settles which of its code reads were reads of the pre-state.
-fn execute_transaction<S: BlockState>(
+fn execute_transaction<S: State>(
     chain: &ChainSpec,
     executor: &mut Executor<'_, '_, S>,
     transaction: &Transaction,
@@ -232,7 +253,21 @@ fn execute_transaction<S: BlockState>(
     ahead: Option<AheadOutcome>,
 ) -> Result<(), BlockExecutionError> {
     let environment = TxEnv::from_recovered_tx(transaction, sender);
-    executor.evm_mut().db_mut().recorder().transaction = TransactionCodes::of(&environment);
+    let output = run_transaction(executor, transaction, sender, &environment, ahead)?;
+    commit(chain, executor, &environment, output)
+}
+
+type Output = EthTxResult<HaltReason, TxType>;
+
+/// Runs one transaction, and changes nothing yet.
+pub(crate) fn run_transaction<S: State>(
+    executor: &mut Executor<'_, '_, S>,
+    transaction: &Transaction,
+    sender: Address,
+    environment: &TxEnv,
+    ahead: Option<AheadOutcome>,
+) -> Result<Output, BlockExecutionError> {
+    executor.evm_mut().db_mut().recorder().transaction = TransactionCodes::of(environment);
     if environment.kind.is_create() {
         executor.evm_mut().db_mut().recorder().note_creation();
     }
@@ -259,9 +294,18 @@ fn execute_transaction<S: BlockState>(
         output = executor.execute_transaction_without_commit((environment.clone(), recovered));
         executor.evm_mut().set_inspector_enabled(false);
     }
-    let mut output = output?;
+    output
+}
+
+/// Makes the changes of a transaction that has run.
+pub(crate) fn commit<S: State>(
+    chain: &ChainSpec,
+    executor: &mut Executor<'_, '_, S>,
+    environment: &TxEnv,
+    mut output: Output,
+) -> Result<(), BlockExecutionError> {
     let db = executor.evm_mut().db_mut();
-    settle_markers(db, &environment, &mut output.result.state, chain.chain_id())
+    settle_markers(db, environment, &mut output.result.state, chain.chain_id())
         .map_err(BlockExecutionError::other)?;
     db.note_written(&output.result.state);
     executor.commit_transaction(output);
@@ -271,7 +315,10 @@ fn execute_transaction<S: BlockState>(
 /// Whether the block has gas left for the transaction, from Amsterdam on in both dimensions
 /// (EIP-8037). A transaction that ran ahead is checked too; if there is too little, the executor
 /// reports it.
-fn has_room<S: BlockState>(executor: &Executor<'_, '_, S>, transaction: &Transaction) -> bool {
+pub(crate) fn has_room<S: State>(
+    executor: &Executor<'_, '_, S>,
+    transaction: &Transaction,
+) -> bool {
     let (rules, limit) = (executor.evm.cfg_env(), executor.evm.block().gas_limit);
     let gas_limit = transaction.gas_limit();
     let regular = gas_limit.min(rules.tx_gas_limit_cap());
@@ -285,7 +332,7 @@ fn has_room<S: BlockState>(executor: &Executor<'_, '_, S>, transaction: &Transac
 
 /// Reads of delegation markers that the transaction itself had written before are no pre-state
 /// reads; the other reads of markers must be answered by the state.
-fn settle_markers<S: BlockState>(
+fn settle_markers<S: State>(
     db: &mut BlockCache<S>,
     transaction: &TxEnv,
     after: &mut EvmState,
@@ -319,17 +366,17 @@ fn settle_markers<S: BlockState>(
 /// From Prague on, the requests of all deposits that the deposit contract has logged, one after the
 /// other (EIP-6110, `parse_deposit_requests`). The block is invalid when a log has another layout
 /// than the contract's own (`is_valid_deposit_event_data`): five byte strings of fixed lengths.
-fn deposits(
+pub(crate) fn deposits<'a>(
     chain: &ChainSpec,
     timestamp: u64,
-    receipts: &[Receipt],
+    logs: impl Iterator<Item = &'a Log>,
 ) -> Result<Vec<u8>, InvalidBlock> {
     let mut requests = Vec::new();
     if !chain.is_prague_active_at_timestamp(timestamp) {
         return Ok(requests);
     }
     let contract = chain.deposit_contract_address();
-    for log in receipts.iter().flat_map(|receipt| receipt.logs()) {
+    for log in logs {
         let is_deposit = Some(log.address) == contract
             && log.data.topics().first() == Some(&DEPOSIT_EVENT_SIGNATURE_HASH);
         if is_deposit && append_deposit(&log.data.data, &mut requests).is_none() {
@@ -386,12 +433,20 @@ fn check_system_contracts<S: BlockState>(
     Ok(())
 }
 
-fn reason(error: &BlockExecutionError) -> String {
-    match error {
-        BlockExecutionError::Validation(BlockValidationError::InvalidTx { error, .. }) => {
-            error.to_string()
+/// Why a transaction cannot run: a wrong nonce in geth's words, so that they can be searched for.
+fn reason(error: &BlockExecutionError, sender: Address) -> String {
+    let BlockExecutionError::Validation(BlockValidationError::InvalidTx { error, .. }) = error
+    else {
+        return error.to_string();
+    };
+    match error.as_invalid_tx_err() {
+        Some(InvalidTransaction::NonceTooHigh { tx, state }) => {
+            format!("nonce too high: address {sender}, tx: {tx} state: {state}")
         }
-        error => error.to_string(),
+        Some(InvalidTransaction::NonceTooLow { tx, state }) => {
+            format!("nonce too low: address {sender}, tx: {tx} state: {state}")
+        }
+        _ => error.to_string(),
     }
 }
 
@@ -439,7 +494,7 @@ fn change(address: Address, account: &BundleAccount) -> Option<Change> {
 
 /// Builds receipts of [`Transaction`]s.
 #[derive(Debug, Clone, Copy)]
-struct Receipts;
+pub(crate) struct Receipts;
 
 impl ReceiptBuilder for Receipts {
     type Transaction = Transaction;

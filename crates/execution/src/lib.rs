@@ -8,6 +8,7 @@
 //! - [`call()`] makes a message call that becomes part of no block.
 //! - [`estimate()`] finds the gas limit that such a call needs.
 //! - [`intrinsic_gas`] is what a transaction must bring along, whatever it runs.
+//! - [`select()`] chooses the transactions of a block under construction.
 //! - [`stateless`] is the input and the result of EIP-8025.
 //!
 //! The crate has no features, and is pure: no I/O, clock, threads or randomness. Gas is in units of
@@ -87,6 +88,7 @@ mod payload;
 mod proof_of_work;
 mod recorder;
 mod rules;
+mod select;
 pub mod stateless;
 mod validate;
 
@@ -116,6 +118,7 @@ pub use ommers::{OMMER_GENERATIONS, validate_ancestry};
 pub use overrides::{AccountOverride, BlockOverrides, Overrides, StateOverrides, StorageOverride};
 pub use payload::{decode_payload, validate_versioned_hashes};
 pub use proof_of_work::next_difficulty;
+pub use select::{BlobLimit, Candidates, Selection, select};
 pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,
     validate_body, validate_body_roots, verify, verify_taking_missing_for_absent,

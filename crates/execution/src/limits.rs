@@ -16,3 +16,12 @@ pub(crate) const TRANSACTION_REGULAR_GAS: u64 = 1 << 24;
 /// How far an estimate of gas may be above the least gas limit, as a fraction of it: geth's 1.5 %.
 /// Wallets add more, and each halving of it is another run of the call.
 pub(crate) const ESTIMATE_ERROR: (u128, u128) = (15, 1000);
+
+/// Items of a block access list (EIP-7928) that are left for the system calls of a block under
+/// construction: the contracts of EIP-4788, 2935, 7002, 7251 and 8282 and the slots that they read,
+/// some 200 at most.
+pub(crate) const SYSTEM_CALL_ITEMS: u64 = 256;
+
+/// Bytes by which a block under construction grows when its header is completed: the gas used and
+/// the hash of the block access list.
+pub(crate) const HEADER_GROWTH: usize = 64;

@@ -16,7 +16,7 @@ use revm::database_interface::Database;
 use revm::database_interface::bal::EvmDatabaseError;
 use revm::state::Account;
 use revm::state::TransactionId;
-use witness::{BlockState, Change};
+use witness::{BlockState, Change, State};
 
 /// The forks as alloy-evm is to see them while one block runs.
 ///
@@ -54,7 +54,7 @@ impl EthExecutorSpec for BlockRules<'_> {
 /// Moves the money of the DAO and its children to the contract that pays it back (EIP-779). With
 /// `keep_empty`, as before Spurious Dragon, accounts that it leaves empty are there afterwards,
 /// even if they were not before.
-pub(crate) fn move_dao_balances<S: BlockState>(
+pub(crate) fn move_dao_balances<S: State>(
     db: &mut BlockCache<S>,
     keep_empty: bool,
 ) -> Result<(), EvmDatabaseError<ReadError>> {
@@ -78,7 +78,7 @@ pub(crate) fn move_dao_balances<S: BlockState>(
     Ok(())
 }
 
-fn load<S: BlockState>(
+fn load<S: State>(
     db: &mut BlockCache<S>,
     address: Address,
 ) -> Result<Account, EvmDatabaseError<ReadError>> {

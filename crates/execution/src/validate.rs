@@ -16,7 +16,7 @@ use alloy_rlp::{BufMut, Decodable};
 use witness::{BlockState, DecodeError, Source, StateError, TrieState, Witness, WitnessIndex};
 
 /// Bytes of a block's RLP from Osaka on (EIP-7934): 10 MiB less 2 MiB for the consensus layer.
-const MAX_RLP_BLOCK_SIZE: usize = 8 * 1024 * 1024;
+pub(crate) const MAX_RLP_BLOCK_SIZE: usize = 8 * 1024 * 1024;
 
 /// Validates `block` on `parent` by every rule except two, which the caller checks: that the body
 /// is the one that the header names ([`validate_body_roots`]), and, with proof of work, the rules

@@ -242,3 +242,9 @@ pub(crate) const TRACE_TIME: Duration = Duration::from_secs(10);
 
 /// Bytes of a collector's answer, which says little.
 pub(crate) const TRACE_ANSWER_BYTES: usize = 64 << 10;
+
+/// The gas limit towards which built blocks move: geth's.
+pub(crate) const BUILDER_GAS_LIMIT: u64 = 60_000_000;
+
+/// Bytes of a block's extra data (yellow paper, 4.4.4).
+pub(crate) const EXTRA_DATA_BYTES: usize = 32;

@@ -312,6 +312,10 @@ impl<T> Bounded<T> {
         self.entries.get(hash)
     }
 
+    pub(crate) fn get_mut(&mut self, hash: &B256) -> Option<&mut T> {
+        self.entries.get_mut(hash)
+    }
+
     pub(crate) fn insert(&mut self, hash: B256, value: T) {
         if self.entries.insert(hash, value).is_none() {
             self.order.push_back(hash);

@@ -10,7 +10,7 @@ use alloy_rpc_types_engine::{ExecutionPayload, ForkchoiceState, PayloadId};
 use engine::{BuildRequest, BuildStep, Built, ChainEvent, ForkchoiceOutcome};
 use engine_api::json::{Data, FixedData, ForkchoiceStateFields, Object};
 use engine_api::{BlobsBundle, BuiltPayload, EngineMethod, ForkchoiceUpdateResponse};
-use execution::Transaction;
+use execution::{InvalidBlock, Transaction};
 use rpc::{Code, Error, Json, Params, Pieces, RawValue};
 use serde::Serialize;
 
@@ -170,25 +170,31 @@ pub(super) fn testing(api: &Api, mut params: Params<'_>) -> Result<Json, Error> 
     params.end()?;
     let attributes = attributes::read_any(attributes, api.engine.chain())
         .map_err(|error| Error::invalid_params(detail(&error)))?;
-    // No pool: `null` is an empty block, as `[]` is.
-    let transactions = transactions
-        .unwrap_or_default()
-        .iter()
-        .enumerate()
-        .map(|(index, raw)| {
-            Transaction::decode_2718_exact(&raw.0).map_err(|fault| {
-                Error::invalid_params(format_args!("transactions[{index}]: {fault}"))
-            })
-        })
-        .collect::<Result<Vec<_>, _>>()?;
     let extra_data = extra_data.unwrap_or_default().0;
-    let built = api
-        .engine
-        .build(B256::from(parent), attributes, transactions, extra_data)
-        .map_err(|error| match error {
-            engine::Error::InvalidAttributes(reason) => Error::invalid_params(reason),
-            error => refusal(error),
-        })?;
+    let parent = B256::from(parent);
+    let built = match transactions {
+        None => api.engine.build_best(parent, attributes, extra_data),
+        Some(transactions) => {
+            let transactions = transactions
+                .iter()
+                .enumerate()
+                .map(|(index, raw)| {
+                    Transaction::decode_2718_exact(&raw.0).map_err(|fault| {
+                        Error::invalid_params(format_args!("transactions[{index}]: {fault}"))
+                    })
+                })
+                .collect::<Result<_, _>>()?;
+            api.engine.build(parent, attributes, transactions, extra_data)
+        }
+    };
+    let built = built.map_err(|error| match error {
+        engine::Error::InvalidAttributes(reason) => Error::invalid_params(reason),
+        // geth answers with the transaction's own words.
+        engine::Error::Build(InvalidBlock::Transaction { reason, .. }) => {
+            Error::new(Code::Server, reason)
+        }
+        error => refusal(error),
+    })?;
     Json::of(&envelope(&built, None))
 }
 

@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use alloy_primitives::Bytes;
 use clap::{ArgAction, Args};
 use engine::EngineOptions;
 
 use super::storage::{StorageArgs, with_default};
 use crate::data_directory::Retention;
 use crate::flags::values::{
-    LOCALHOST, Threshold, count, parse_bytes, parse_duration, parse_host, parse_ip, parse_page,
-    parse_port, parse_threads, positive, shown_bytes,
+    LOCALHOST, Threshold, count, parse_bytes, parse_duration, parse_extra_data, parse_host,
+    parse_ip, parse_page, parse_port, parse_threads, positive, shown_bytes,
 };
 use crate::memory::DEFAULT_MEMORY;
 use crate::traces::TraceOptions;
@@ -52,6 +53,8 @@ pub(crate) struct NodeArgs {
     memory: MemoryArgs,
     #[command(flatten)]
     engine: EngineArgs,
+    #[command(flatten)]
+    builder: BuilderArgs,
     #[command(flatten)]
     pub(super) metrics: MetricsArgs,
     #[command(flatten)]
@@ -319,6 +322,24 @@ struct EngineArgs {
     trie_workers: Option<usize>,
 }
 
+/// The blocks that the node builds.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Block building")]
+struct BuilderArgs {
+    /// The gas limit towards which built blocks move, by less than 1/1024 each, where the consensus
+    /// client names none.
+    #[arg(long = "builder.gas-limit", value_name = "GAS", value_parser = count::<u64>,
+          default_value_t = limits::BUILDER_GAS_LIMIT)]
+    gas_limit: u64,
+    /// The extra data of built blocks: text, or bytes in hex from 0x on. 32 bytes at most.
+    #[arg(long = "builder.extra-data", value_name = "DATA", value_parser = parse_extra_data,
+          default_value = "deponent")]
+    extra_data: Bytes,
+    /// The most blobs in a built block, where the fork allows more [default: the fork's limit].
+    #[arg(long = "builder.max-blobs", value_name = "BLOBS", value_parser = count::<u64>)]
+    max_blobs: Option<u64>,
+}
+
 /// More lines of the log.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Debugging")]
@@ -454,6 +475,9 @@ impl NodeArgs {
             trie_workers: self.engine.trie_workers,
             read_ahead_bytes: memory.pages,
             witness_cache_bytes: memory.witnesses as usize,
+            target_gas_limit: Some(self.builder.gas_limit),
+            extra_data: self.builder.extra_data.clone(),
+            max_blobs: self.builder.max_blobs,
             ..self.storage.engine(Retention::default())
         }
     }

@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::limits::THREADS;
+use alloy_primitives::{Bytes, hex};
+
+use crate::limits::{EXTRA_DATA_BYTES, THREADS};
 
 /// 127.0.0.1, where ports listen unless told otherwise.
 pub(crate) const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -93,6 +95,16 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "expected a number of bytes, as 512MiB, 1GiB, 4G or 4096".into())
 }
 
+/// The extra data of a block: text, or bytes in hex.
+pub(crate) fn parse_extra_data(text: &str) -> Result<Bytes, String> {
+    let expected = "expected text, or bytes in hex as 0x64657631, of 32 bytes at most";
+    let bytes: Option<Bytes> = match text.strip_prefix("0x") {
+        Some(hex) => hex::decode(hex).ok().map(Into::into),
+        None => Some(text.to_owned().into_bytes().into()),
+    };
+    bytes.filter(|bytes| bytes.len() <= EXTRA_DATA_BYTES).ok_or_else(|| expected.into())
+}
+
 /// Bytes as [`parse_bytes`] reads them, in the largest unit without a rest.
 pub(crate) fn shown_bytes(bytes: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
@@ -142,6 +154,18 @@ mod tests {
         for text in ["", "G", "1GB", "1.5G", "-1", "512iB", "99999999T"] {
             let fault = parse_bytes(text).expect_err(text);
             assert!(fault.contains("512MiB"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn extra_data_is_text_or_hex_of_32_bytes() {
+        let read = |text: &str| parse_extra_data(text).map(|bytes| bytes.to_vec());
+        assert_eq!(read("me & you"), Ok(b"me & you".to_vec()));
+        assert_eq!(read("0x00ff"), Ok(vec![0, 0xff]));
+        assert_eq!(read(""), Ok(Vec::new()));
+        assert_eq!(read(&"x".repeat(32)), Ok(vec![b'x'; 32]));
+        for text in ["0x0", "0xzz", &"x".repeat(33), &format!("0x{}", "00".repeat(33))] {
+            assert!(read(text).unwrap_err().contains("32 bytes"), "{text}");
         }
     }
 

@@ -558,7 +558,7 @@ async fn a_block_with_a_transaction_of_too_much_gas_is_not_built() {
         let words = format!("transaction 1 has a gas limit of {gas}, at most {MOST} allowed");
         node.refused(method, with(&[MOST, gas]), Code::Server, &words).await;
     }
-    node.refused(method, with(&[4 * MOST]), Code::Server, "transaction 0").await;
+    node.refused(method, with(&[4 * MOST]), Code::Server, "transaction gas limit").await;
     let built = node.ok(method, with(&[MOST, MOST])).await;
     node.adopt(amsterdam, &built).await;
 }

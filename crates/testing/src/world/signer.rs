@@ -44,12 +44,25 @@ impl Signer {
 
     /// A transaction with a dynamic fee (EIP-1559) and a million gas.
     pub fn transact(&self, nonce: u64, to: TxKind, value: U256, input: Bytes) -> Transaction {
+        self.transact_with(nonce, to, value, input, 1_000_000, 1)
+    }
+
+    /// The same with this gas limit, and this highest priority fee, in wei.
+    pub fn transact_with(
+        &self,
+        nonce: u64,
+        to: TxKind,
+        value: U256,
+        input: Bytes,
+        gas_limit: u64,
+        max_priority_fee_per_gas: u128,
+    ) -> Transaction {
         self.envelope(TxEip1559 {
             chain_id: CHAIN_ID,
             nonce,
-            gas_limit: 1_000_000,
+            gas_limit,
             max_fee_per_gas: GAS_PRICE,
-            max_priority_fee_per_gas: 1,
+            max_priority_fee_per_gas,
             to,
             value,
             input,

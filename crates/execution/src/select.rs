@@ -1,0 +1,227 @@
+//! The transactions of a block under construction.
+
+use crate::access_list::ACCESS_LIST_ITEM_GAS;
+use crate::cache::BlockCache;
+use crate::evm::{environment, evm};
+use crate::execute::{self, Executor, Receipts};
+use crate::limits::{HEADER_GROWTH, SYSTEM_CALL_ITEMS, TRANSACTION_GAS};
+use crate::recorder::Recorder;
+use crate::rules::BlockRules;
+use crate::validate::MAX_RLP_BLOCK_SIZE;
+use crate::{BlockError, ChainSpec, CodeCache, SealedBlock, Transaction};
+use alloy_consensus::Transaction as _;
+use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
+use alloy_evm::block::{BlockExecutionError, BlockExecutor as _, BlockValidationError};
+use alloy_evm::eth::EthBlockExecutor;
+use alloy_evm::{Evm as _, FromRecoveredTx as _};
+use alloy_hardforks::EthereumHardforks;
+use alloy_primitives::map::HashSet;
+use alloy_primitives::{Address, U256};
+use alloy_rlp::Encodable;
+use revm::context::TxEnv;
+use revm::state::EvmState;
+use std::sync::Arc;
+use witness::State;
+
+/// The transactions that a block may be made of: each sender's by nonce, the best first.
+pub trait Candidates {
+    /// The best transaction that is left, and its sender. `None` ends the selection.
+    fn next(&mut self) -> Option<(Arc<Transaction>, Address)>;
+
+    /// The transaction that came last is not in the block, so no later one of its sender can be.
+    fn skip_sender(&mut self);
+}
+
+/// The most blobs that a block may have, beside the limit of its fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlobLimit(pub u64);
+
+impl Default for BlobLimit {
+    /// The limit of the fork alone.
+    fn default() -> Self {
+        Self(u64::MAX)
+    }
+}
+
+/// The transactions of a block, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// The transactions.
+    pub transactions: Vec<Transaction>,
+    /// Their senders.
+    pub senders: Vec<Address>,
+}
+
+/// The outcome for a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Added {
+    /// It is in the block.
+    Yes,
+    /// It cannot be in the block.
+    No,
+    /// It is in the chain already, or another one with its nonce is.
+    NonceTooLow,
+}
+
+/// Chooses transactions for the block whose header and withdrawals `draft` has, and which has no
+/// transaction yet. They run on `state`, the state after the block's parent.
+///
+/// A transaction is left out, and the later ones of its sender with it, if it cannot run after
+/// those before it, or if the block has no room for it: gas, blobs, the items of EIP-7928, the
+/// bytes of EIP-7934.
+///
+/// # Errors
+/// [`BlockError::State`] when the state cannot answer, [`BlockError::Invalid`] when the system
+/// calls at the beginning of the block fail, and [`BlockError::Internal`].
+pub fn select<S: State>(
+    chain: &ChainSpec,
+    draft: &SealedBlock,
+    blobs: BlobLimit,
+    codes: &CodeCache,
+    candidates: &mut dyn Candidates,
+    state: S,
+) -> Result<Selection, BlockError> {
+    let header = &draft.header;
+    let recorder = Recorder::new(chain, header, state, Some(codes.clone()), false);
+    let cache = revm::database::State::builder().with_database(recorder);
+    let mut db = BlockCache(cache.build());
+    let rules = BlockRules::new(chain, header);
+    let evm = evm(&mut db, environment(chain, header));
+    let mut executor = EthBlockExecutor::new(evm, execute::context(draft), rules, Receipts);
+    let mut room = Room::new(chain, draft, blobs);
+    let mut selection = Selection::default();
+    let outcome = execute::begin(chain, draft, &mut executor).and_then(|()| {
+        while let Some((transaction, sender)) = candidates.next() {
+            let added = room.add(&mut executor, &transaction, sender);
+            if let Some(error) = executor.evm_mut().db_mut().recorder().error.take() {
+                return Err(error.into());
+            }
+            match added? {
+                Added::Yes => {
+                    selection.transactions.push(Arc::unwrap_or_clone(transaction));
+                    selection.senders.push(sender);
+                }
+                // The pool has not heard of the parent yet: the next ones may fit.
+                Added::NonceTooLow => {}
+                Added::No => candidates.skip_sender(),
+            }
+        }
+        Ok(())
+    });
+    drop(executor);
+    match db.recorder().error.take() {
+        Some(error) => Err(error.into()),
+        None => outcome.map(|()| selection),
+    }
+}
+
+/// The room that a block has left, gas aside.
+#[derive(Debug)]
+struct Room<'a> {
+    chain: &'a ChainSpec,
+    timestamp: u64,
+    blobs: u64,
+    /// `None` before Osaka.
+    bytes: Option<usize>,
+    /// `None` before Amsterdam.
+    items: Option<Items>,
+}
+
+/// The items of a block access list, each counted once.
+#[derive(Debug)]
+struct Items {
+    limit: u64,
+    accounts: HashSet<Address>,
+    slots: HashSet<(Address, U256)>,
+}
+
+impl<'a> Room<'a> {
+    fn new(chain: &'a ChainSpec, draft: &SealedBlock, BlobLimit(blobs): BlobLimit) -> Self {
+        let header = &draft.header;
+        let timestamp = header.timestamp;
+        let of_fork = chain.blob_params(timestamp).map_or(0, |params| params.max_blob_count);
+        let size = draft.rlp_bytes() + HEADER_GROWTH;
+        let withdrawals = draft.body.withdrawals.as_ref().map_or(0, |list| list.len() as u64);
+        let reserved = SYSTEM_CALL_ITEMS + withdrawals;
+        Self {
+            chain,
+            timestamp,
+            blobs: blobs.min(of_fork),
+            bytes: chain
+                .is_osaka_active_at_timestamp(timestamp)
+                .then(|| MAX_RLP_BLOCK_SIZE.saturating_sub(size)),
+            items: chain.is_amsterdam_active_at_timestamp(timestamp).then(|| Items {
+                limit: (header.gas_limit / ACCESS_LIST_ITEM_GAS).saturating_sub(reserved),
+                accounts: HashSet::default(),
+                slots: HashSet::default(),
+            }),
+        }
+    }
+
+    /// Runs a transaction, and adds it if it fits.
+    fn add<S: State>(
+        &mut self,
+        executor: &mut Executor<'_, '_, S>,
+        transaction: &Transaction,
+        sender: Address,
+    ) -> Result<Added, BlockError> {
+        let blobs = transaction.blob_gas_used().unwrap_or(0) / DATA_GAS_PER_BLOB;
+        let bytes = transaction.length();
+        let is_too_large = self.bytes.is_some_and(|left| left < bytes)
+            || self.items.is_some() && transaction.gas_limit() > TRANSACTION_GAS;
+        let fits = !is_too_large && blobs <= self.blobs && execute::has_room(executor, transaction);
+        if !fits {
+            return Ok(Added::No);
+        }
+        let environment = TxEnv::from_recovered_tx(transaction, sender);
+        let ran = execute::run_transaction(executor, transaction, sender, &environment, None);
+        let output = match ran {
+            Ok(output) => output,
+            Err(error) => {
+                // Its fault is no error of the block.
+                executor.evm_mut().error = Ok(());
+                let is_too_low = is_nonce_too_low(&error);
+                return Ok(if is_too_low { Added::NonceTooLow } else { Added::No });
+            }
+        };
+        let logs = output.result.result.logs().iter();
+        let is_deposit_wrong = execute::deposits(self.chain, self.timestamp, logs).is_err();
+        let touched = &output.result.state;
+        if is_deposit_wrong || self.items.as_mut().is_some_and(|items| !items.add(touched)) {
+            return Ok(Added::No);
+        }
+        execute::commit(self.chain, executor, &environment, output)
+            .map_err(|error| BlockError::Internal(error.to_string()))?;
+        self.blobs -= blobs;
+        self.bytes = self.bytes.map(|left| left - bytes);
+        Ok(Added::Yes)
+    }
+}
+
+fn is_nonce_too_low(error: &BlockExecutionError) -> bool {
+    let BlockExecutionError::Validation(BlockValidationError::InvalidTx { error, .. }) = error
+    else {
+        return false;
+    };
+    error.is_nonce_too_low()
+}
+
+impl Items {
+    /// Counts the accounts and slots that a transaction has touched; `false` if they are too many,
+    /// and then they are not counted.
+    fn add(&mut self, touched: &EvmState) -> bool {
+        let new_accounts: Vec<_> =
+            touched.keys().filter(|address| !self.accounts.contains(*address)).collect();
+        let slots = touched.iter().flat_map(|(address, account)| {
+            account.storage.keys().map(move |slot| (*address, *slot))
+        });
+        let new_slots: Vec<_> = slots.filter(|slot| !self.slots.contains(slot)).collect();
+        let before = self.accounts.len() + self.slots.len();
+        if (before + new_accounts.len() + new_slots.len()) as u64 > self.limit {
+            return false;
+        }
+        self.accounts.extend(new_accounts);
+        self.slots.extend(new_slots);
+        true
+    }
+}
