@@ -5,7 +5,10 @@ use crate::error::Error;
 use crate::read::view::VersionState;
 use alloy_consensus::Header;
 use alloy_primitives::B256;
-use execution::{BlockError, Call, CallOutcome, Estimate, Overrides};
+use execution::{
+    BlockError, Call, CallOutcome, CreatedAccessList, Estimate, Overrides, StateOverrides,
+    UnsignedCall,
+};
 
 impl Engine {
     /// Makes a message call in a valid block of any branch, on the state after it. It changes
@@ -38,6 +41,23 @@ impl Engine {
     ) -> Result<Estimate, Error> {
         self.on_state(block_hash, |header, state| {
             execution::estimate(self.chain(), header, call, overrides, gas_cap, state)
+        })
+    }
+
+    /// Finds the access list of a call in a valid block of any branch, on the state after it. See
+    /// [`execution::create_access_list`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more.
+    pub fn create_access_list(
+        &self,
+        block_hash: B256,
+        call: &UnsignedCall,
+        gas: u64,
+        overrides: StateOverrides,
+    ) -> Result<CreatedAccessList, Error> {
+        self.on_state(block_hash, |header, state| {
+            execution::create_access_list(self.chain(), header, call, gas, overrides, state)
         })
     }
 

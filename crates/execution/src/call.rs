@@ -1,5 +1,5 @@
 use crate::cache::BlockCache;
-use crate::codes::Context;
+use crate::codes::{CodeInspector, Context};
 use crate::evm::{environment, evm_with};
 use crate::limits::CALL_CHANGES;
 use crate::overrides::{Inapplicable, OverriddenState, Overrides, prepare};
@@ -18,6 +18,7 @@ use revm::context_interface::either::Either;
 use revm::context_interface::result::{
     EVMError, ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError, Output, ResultGas,
 };
+use revm::inspector::{Inspector, NoOpInspector};
 use revm::interpreter::instructions::host;
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{
@@ -166,13 +167,26 @@ impl<'a> Site<'a> {
 
     /// Runs a call. It leaves nothing behind.
     pub(crate) fn run<S: State>(&self, call: &Call, state: S) -> Result<Ran, BlockError> {
+        self.run_under(call, state, &mut NoOpInspector)
+    }
+
+    /// Runs a call under an inspector. It leaves nothing else behind.
+    pub(crate) fn run_under<'s, S: State, I>(
+        &'s self,
+        call: &Call,
+        state: S,
+        inspector: &mut I,
+    ) -> Result<Ran, BlockError>
+    where
+        I: for<'c> Inspector<Context<'c, OverriddenState<'s, S>>>,
+    {
         let (env, state) = (self.environment(call), self.state(state));
         let recorder = Recorder::new(self.chain, &self.header, state, None, true);
         let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
         // The inspector sees all collisions of contracts (EIP-7610).
         db.restart_exactly();
         let bounded = (opcode::TSTORE, Instruction::new(bounded_tstore::<S>));
-        let mut evm = evm_with(&mut db, env, Some(bounded));
+        let mut evm = evm_with(&mut db, env, Some(bounded), (inspector, CodeInspector));
         evm.set_inspector_enabled(true);
         let result = match prepare(&mut evm, &self.overrides.state) {
             Ok(()) => evm.transact_raw(self.transaction(call)),
@@ -220,7 +234,7 @@ impl<'a> Site<'a> {
     }
 
     /// The call as a transaction, of the oldest type that has all its fields.
-    fn transaction(&self, call: &Call) -> TxEnv {
+    pub(crate) fn transaction(&self, call: &Call) -> TxEnv {
         let tx_type = if call.authorization_list.is_some() {
             TxType::Eip7702
         } else if call.blob_hashes.is_some() {

@@ -18,7 +18,7 @@ use revm::database_interface::bal::EvmDatabaseError;
 use revm::handler::instructions::EthInstructions;
 use revm::handler::system_call::SystemCallTx;
 use revm::handler::{EthFrame, EvmTr, Handler};
-use revm::inspector::{InspectEvm, InspectorHandler};
+use revm::inspector::{InspectEvm, Inspector, InspectorHandler};
 use revm::interpreter::instructions::contract;
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{
@@ -41,16 +41,21 @@ pub(crate) fn environment(chain: &ChainSpec, header: &Header) -> EvmEnv {
 
 /// The EVM of a block on `db`. Its inspector is off; the recorder notes contract creations.
 pub(crate) fn evm<S: State>(db: &mut BlockCache<S>, env: EvmEnv) -> BlockEvm<'_, S> {
-    evm_with(db, env, None)
+    evm_with(db, env, None, CodeInspector)
 }
 
-/// As [`evm`], with one more instruction replaced, at the gas price of the replaced one.
-pub(crate) fn evm_with<'a, S: State>(
+/// As [`evm`], with one more instruction replaced, at the gas price of the replaced one, and under
+/// another inspector.
+pub(crate) fn evm_with<'a, S: State, I>(
     db: &'a mut BlockCache<S>,
     env: EvmEnv,
     more: Option<(u8, Instruction<EthInterpreter, Context<'a, S>>)>,
-) -> BlockEvm<'a, S> {
-    let mut evm = EthEvmBuilder::new(db, env).inspector(CodeInspector).build().into_inner();
+    inspector: I,
+) -> BlockEvm<'a, S, I>
+where
+    I: Inspector<Context<'a, S>>,
+{
+    let mut evm = EthEvmBuilder::new(db, env).inspector(inspector).build().into_inner();
     let noting = [
         (opcode::CREATE, Instruction::new(create::<S, false>)),
         (opcode::CREATE2, Instruction::new(create::<S, true>)),
@@ -70,9 +75,9 @@ fn create<S: State, const CREATE2: bool>(
 }
 
 /// The library's EVM.
-pub(crate) type LibraryEvm<'a, S> = context::Evm<
+pub(crate) type LibraryEvm<'a, S, I = CodeInspector> = context::Evm<
     Context<'a, S>,
-    CodeInspector,
+    I,
     EthInstructions<EthInterpreter, Context<'a, S>>,
     PrecompilesMap,
     EthFrame,
@@ -80,20 +85,20 @@ pub(crate) type LibraryEvm<'a, S> = context::Evm<
 
 /// The EVM on a block's state.
 #[derive(Debug)]
-pub(crate) struct BlockEvm<'a, S: State> {
-    inner: LibraryEvm<'a, S>,
+pub(crate) struct BlockEvm<'a, S: State, I = CodeInspector> {
+    inner: LibraryEvm<'a, S, I>,
     /// Whether the inspector is on.
     inspects: bool,
 }
 
-impl<'a, S: State> BlockEvm<'a, S> {
+impl<'a, S: State, I> BlockEvm<'a, S, I> {
     /// With the inspector off.
-    pub(crate) const fn new(inner: LibraryEvm<'a, S>) -> Self {
+    pub(crate) const fn new(inner: LibraryEvm<'a, S, I>) -> Self {
         Self { inner, inspects: false }
     }
 }
 
-impl<S: State> BlockEvm<'_, S> {
+impl<'a, S: State, I: Inspector<Context<'a, S>>> BlockEvm<'a, S, I> {
     fn system_call(
         &mut self,
         tx: TxEnv,
@@ -112,7 +117,7 @@ impl<S: State> BlockEvm<'_, S> {
     }
 }
 
-impl<'a, S: State> Deref for BlockEvm<'a, S> {
+impl<'a, S: State, I> Deref for BlockEvm<'a, S, I> {
     type Target = Context<'a, S>;
 
     fn deref(&self) -> &Context<'a, S> {
@@ -120,13 +125,13 @@ impl<'a, S: State> Deref for BlockEvm<'a, S> {
     }
 }
 
-impl<'a, S: State> DerefMut for BlockEvm<'a, S> {
+impl<'a, S: State, I> DerefMut for BlockEvm<'a, S, I> {
     fn deref_mut(&mut self) -> &mut Context<'a, S> {
         &mut self.inner.ctx
     }
 }
 
-impl<'a, S: State> Evm for BlockEvm<'a, S> {
+impl<'a, S: State, I: Inspector<Context<'a, S>>> Evm for BlockEvm<'a, S, I> {
     type DB = &'a mut BlockCache<S>;
     type Tx = TxEnv;
     type Error = EVMError<EvmDatabaseError<ReadError>>;
@@ -134,7 +139,7 @@ impl<'a, S: State> Evm for BlockEvm<'a, S> {
     type Spec = SpecId;
     type BlockEnv = BlockEnv;
     type Precompiles = PrecompilesMap;
-    type Inspector = CodeInspector;
+    type Inspector = I;
 
     fn block(&self) -> &BlockEnv {
         &self.inner.ctx.block
@@ -190,12 +195,12 @@ impl<'a, S: State> Evm for BlockEvm<'a, S> {
         self.inspects = enabled;
     }
 
-    fn components(&self) -> (&Self::DB, &CodeInspector, &PrecompilesMap) {
+    fn components(&self) -> (&Self::DB, &I, &PrecompilesMap) {
         let inner = &self.inner;
         (&inner.ctx.journaled_state.database, &inner.inspector, &inner.precompiles)
     }
 
-    fn components_mut(&mut self) -> (&mut Self::DB, &mut CodeInspector, &mut PrecompilesMap) {
+    fn components_mut(&mut self) -> (&mut Self::DB, &mut I, &mut PrecompilesMap) {
         let inner = &mut self.inner;
         (&mut inner.ctx.journaled_state.database, &mut inner.inspector, &mut inner.precompiles)
     }
@@ -207,12 +212,14 @@ struct SystemCall<E> {
     evm: PhantomData<E>,
 }
 
-impl<S: State> InspectorHandler for SystemCall<LibraryEvm<'_, S>> {
+impl<'a, S: State, I: Inspector<Context<'a, S>>> InspectorHandler
+    for SystemCall<LibraryEvm<'a, S, I>>
+{
     type IT = EthInterpreter;
 }
 
-impl<'a, S: State> Handler for SystemCall<LibraryEvm<'a, S>> {
-    type Evm = LibraryEvm<'a, S>;
+impl<'a, S: State, I> Handler for SystemCall<LibraryEvm<'a, S, I>> {
+    type Evm = LibraryEvm<'a, S, I>;
     type Error = EVMError<EvmDatabaseError<ReadError>>;
     type HaltReason = HaltReason;
 

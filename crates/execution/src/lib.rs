@@ -9,6 +9,7 @@
 //! - [`estimate()`] finds the gas limit that such a call needs.
 //! - [`intrinsic_gas`] is what a transaction must bring along, whatever it runs.
 //! - [`select()`] chooses the transactions of a block under construction.
+//! - [`create_access_list`] finds the access list of such a call.
 //! - [`stateless`] is the input and the result of EIP-8025.
 //!
 //! The crate has no features, and is pure: no I/O, clock, threads or randomness. Gas is in units of
@@ -90,6 +91,8 @@ mod recorder;
 mod rules;
 mod select;
 pub mod stateless;
+mod touched;
+mod unsigned;
 mod validate;
 
 pub use access_list::{AccessList, ListedAccount};
@@ -119,6 +122,8 @@ pub use overrides::{AccountOverride, BlockOverrides, Overrides, StateOverrides, 
 pub use payload::{decode_payload, validate_versioned_hashes};
 pub use proof_of_work::next_difficulty;
 pub use select::{BlobLimit, Candidates, Selection, select};
+pub use touched::{CreatedAccessList, create_access_list};
+pub use unsigned::UnsignedCall;
 pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,
     validate_body, validate_body_roots, verify, verify_taking_missing_for_absent,

@@ -25,3 +25,7 @@ pub(crate) const SYSTEM_CALL_ITEMS: u64 = 256;
 /// Bytes by which a block under construction grows when its header is completed: the gas used and
 /// the hash of the block access list.
 pub(crate) const HEADER_GROWTH: usize = 64;
+
+/// The most runs of a call that an access list is made for. Each run but the last finds something
+/// new, and a contract could have them go on for ever; those that compilers make need three.
+pub(crate) const ACCESS_LIST_RUNS: usize = 16;

@@ -1,5 +1,6 @@
 //! Overrides: what a call sees in place of the state's.
 
+use crate::codes::Context;
 use crate::evm::BlockEvm;
 use crate::recorder::ReadError;
 use alloy_consensus::Header;
@@ -9,6 +10,7 @@ use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use revm::Database;
 use revm::context::JournalTr;
 use revm::database_interface::bal::EvmDatabaseError;
+use revm::inspector::Inspector;
 use revm::state::{Account as EvmAccount, EvmStorageSlot};
 use std::collections::BTreeMap;
 use trie::{Account, EMPTY_ROOT_HASH};
@@ -120,8 +122,8 @@ pub(crate) enum Inapplicable {
 /// The EVM takes the slots of an account that it creates as zero unless they are in its journal.
 /// A precompiled contract that is overridden is an ordinary account, but warm, as all that the fork
 /// has are (EIP-2929); where it was moved to, it is cold.
-pub(crate) fn prepare<S: State>(
-    evm: &mut BlockEvm<'_, OverriddenState<'_, S>>,
+pub(crate) fn prepare<'a, 'o, S: State, I: Inspector<Context<'a, OverriddenState<'o, S>>>>(
+    evm: &mut BlockEvm<'a, OverriddenState<'o, S>, I>,
     overrides: &StateOverrides,
 ) -> Result<(), Inapplicable> {
     let warm = evm.components().2.addresses().copied().collect();

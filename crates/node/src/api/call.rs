@@ -8,6 +8,7 @@ use alloy_primitives::{Address, B256, Bytes, TxKind, U256, hex};
 use engine_api::json::{Data, Entries, FixedData, Object, Quantity, Quantity256};
 use execution::{
     AccountOverride, BlockOverrides, Call, CallOutcome, Overrides, StateOverrides, StorageOverride,
+    UnsignedCall,
 };
 use rpc::{Error, Json, Params};
 use serde::Deserialize;
@@ -38,7 +39,8 @@ pub(super) struct Asked {
 /// Reads the parameters; a call that says nothing of its gas has `default_gas`.
 pub(super) fn asked(api: &Api, mut params: Params<'_>, default_gas: u64) -> Result<Asked, Error> {
     let Object(request): Object<Request> = params.next("call")?;
-    let call = request.call(api.engine.chain().chain_id(), default_gas)?;
+    let UnsignedCall { call, gas, .. } = request.call(api.engine.chain().chain_id())?;
+    let call = Call { gas: gas.map_or(default_gas, |gas| gas.min(CALL_GAS)), ..call };
     let block = state::block(api, &mut params)?;
     let state: Option<Overridden> = params.optional("state overrides")?;
     let in_block: Option<Object<OverriddenBlock>> = params.optional("block overrides")?;
@@ -58,25 +60,23 @@ pub(super) fn reverted(output: &[u8]) -> Error {
 /// `GenericTransaction`, as far as it says what a call does.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Request {
+pub(super) struct Request {
     from: Option<FixedData<20>>,
     to: Option<FixedData<20>>,
     gas: Option<Quantity>,
-    gas_price: Option<Quantity256>,
-    max_fee_per_gas: Option<Quantity256>,
-    max_priority_fee_per_gas: Option<Quantity256>,
-    max_fee_per_blob_gas: Option<Quantity256>,
+    pub(super) gas_price: Option<Quantity256>,
+    pub(super) max_fee_per_gas: Option<Quantity256>,
+    pub(super) max_priority_fee_per_gas: Option<Quantity256>,
+    pub(super) max_fee_per_blob_gas: Option<Quantity256>,
     value: Option<Quantity256>,
     input: Option<Data>,
     /// The older name of `input`, which counts where both are there.
     data: Option<Data>,
     access_list: Option<Vec<Object<AccessItem>>>,
-    blob_versioned_hashes: Option<Vec<FixedData<32>>>,
-    authorization_list: Option<Vec<Object<AuthorizationFields>>>,
+    pub(super) blob_versioned_hashes: Option<Vec<FixedData<32>>>,
+    pub(super) authorization_list: Option<Vec<Object<AuthorizationFields>>>,
     chain_id: Option<Quantity>,
-    /// No nonce is checked.
-    #[serde(rename = "nonce")]
-    _nonce: Option<Quantity>,
+    nonce: Option<Quantity>,
     /// The other members say what is called.
     #[serde(rename = "type")]
     _type: Option<Quantity>,
@@ -100,7 +100,7 @@ impl From<AccessItem> for AccessListItem {
 /// `Authorization`, one of a list.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct AuthorizationFields {
+pub(super) struct AuthorizationFields {
     chain_id: Quantity256,
     address: FixedData<20>,
     nonce: Quantity,
@@ -121,7 +121,8 @@ impl From<AuthorizationFields> for SignedAuthorization {
 }
 
 impl Request {
-    fn call(self, chain_id: u64, default_gas: u64) -> Result<Call, Error> {
+    /// The call, unless its fields contradict each other.
+    pub(super) fn call(self, chain_id: u64) -> Result<UnsignedCall, Error> {
         let fees = self.max_fee_per_gas.or(self.max_priority_fee_per_gas);
         if self.gas_price.is_some() && fees.is_some() {
             return Err(unfit(
@@ -146,10 +147,10 @@ impl Request {
         }
         let max_fee = self.gas_price.or(self.max_fee_per_gas);
         let max_priority_fee = self.gas_price.or(self.max_priority_fee_per_gas);
-        Ok(Call {
+        let call = Call {
             from: self.from.map_or(Address::ZERO, Address::from),
             to: self.to.map_or(TxKind::Create, |to| TxKind::Call(to.into())),
-            gas: self.gas.map_or(default_gas, |gas| gas.0.min(CALL_GAS)),
+            gas: 0,
             max_fee_per_gas: fee(max_fee)?,
             max_priority_fee_per_gas: fee(max_priority_fee)?,
             value: self.value.map_or(U256::ZERO, |value| value.0),
@@ -158,12 +159,14 @@ impl Request {
             blob_hashes,
             max_fee_per_blob_gas: fee(self.max_fee_per_blob_gas)?,
             authorization_list,
-        })
+        };
+        let (gas, nonce) = (self.gas.map(|gas| gas.0), self.nonce.map(|nonce| nonce.0));
+        Ok(UnsignedCall { call, gas, nonce, has_gas_price: self.gas_price.is_some() })
     }
 }
 
 /// The error of parameters that contradict each other, in geth's words.
-fn unfit(problem: impl Into<String>) -> Error {
+pub(super) fn unfit(problem: impl Into<String>) -> Error {
     Error::failed_call(problem.into())
 }
 
@@ -182,11 +185,11 @@ fn fee(given: Option<Quantity256>) -> Result<u128, Error> {
 }
 
 /// The state overrides of accounts, as geth takes them.
-type Overridden = Entries<FixedData<20>, Object<OverriddenAccount>, OVERRIDDEN_ACCOUNTS>;
+pub(super) type Overridden = Entries<FixedData<20>, Object<OverriddenAccount>, OVERRIDDEN_ACCOUNTS>;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct OverriddenAccount {
+pub(super) struct OverriddenAccount {
     balance: Option<Quantity256>,
     nonce: Option<Quantity>,
     code: Option<Data>,
@@ -241,7 +244,7 @@ impl OverriddenBlock {
 
 type Slots = HashMap<FixedData<32>, FixedData<32>>;
 
-fn overrides(
+pub(super) fn overrides(
     given: Vec<(FixedData<20>, Object<OverriddenAccount>)>,
 ) -> Result<StateOverrides, Error> {
     let word = |FixedData(bytes): FixedData<32>| U256::from_be_bytes(bytes);

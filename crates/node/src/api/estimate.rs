@@ -1,11 +1,14 @@
-//! `eth_estimateGas`: the gas limit that a call needs.
+//! The gas and the access list that a call needs: `eth_estimateGas`, `eth_createAccessList`.
 
+use alloy_eips::eip2930::AccessList;
 use alloy_primitives::U64;
-use execution::Estimate;
+use engine_api::json::{Entries, Object};
+use execution::{CallOutcome, CreatedAccessList, Estimate};
 use rpc::{Error, Json, Params};
+use serde::Serialize;
 
-use super::call::{Asked, asked, reverted};
-use super::{Api, refusal};
+use super::call::{Asked, Overridden, Request, asked, overrides, reverted};
+use super::{Api, refusal, state};
 use crate::limits::CALL_GAS;
 
 /// `eth_estimateGas`.
@@ -16,4 +19,41 @@ pub(super) fn gas(api: &Api, params: Params<'_>) -> Result<Json, Error> {
         Estimate::Reverted(output) => Err(reverted(&output)),
         Estimate::Failed(reason) => Err(Error::failed_call(reason)),
     }
+}
+
+/// `eth_createAccessList`. How the call ends is a member of the answer, not an error.
+pub(super) fn access_list(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let Object(mut request): Object<Request> = params.next("call")?;
+    let block = state::block(api, &mut params)?;
+    let overridden: Option<Overridden> = params.optional("state overrides")?;
+    params.end()?;
+    let overrides = overrides(overridden.map_or_else(Vec::new, |Entries(accounts)| accounts))?;
+    if request.names_fees() {
+        let record =
+            api.block(block)?.ok_or_else(|| refusal(engine::Error::UnknownBlock(block)))?;
+        request.fill_fees(api, &record.block.header)?;
+    }
+    let call = request.call(api.engine.chain().chain_id())?;
+    let created = api.engine.create_access_list(block, &call, CALL_GAS, overrides);
+    match created.map_err(refusal)? {
+        CreatedAccessList::Failed(reason) => Err(Error::failed_call(reason)),
+        CreatedAccessList::Stable { list, gas_used, outcome } => Json::of(&ShownAccessList {
+            access_list: list,
+            error: match outcome {
+                CallOutcome::Returned(_) => None,
+                CallOutcome::Reverted(_) => Some("execution reverted".into()),
+                CallOutcome::Halted(reason) | CallOutcome::Refused(reason) => Some(reason),
+            },
+            gas_used: U64::from(gas_used),
+        }),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownAccessList {
+    access_list: AccessList,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    gas_used: U64,
 }

@@ -56,7 +56,7 @@ pub(super) fn blob_base_fee(api: &Api, params: Params<'_>) -> Result<Json, Error
 }
 
 /// The tip of a percentile of the lowest tips in the newest blocks (geth's gas price oracle).
-fn suggested_tip(api: &Api) -> Result<u128, Error> {
+pub(super) fn suggested_tip(api: &Api) -> Result<u128, Error> {
     let mut record = api.head()?;
     let mut tips = Vec::new();
     let mut blocks = SAMPLED_BLOCKS;

@@ -8,6 +8,7 @@ mod build;
 mod call;
 mod config;
 mod debug;
+mod default_fees;
 mod estimate;
 mod eth;
 mod fees;
@@ -319,6 +320,7 @@ const PUBLIC: &[Entry] = &[
     quick("eth_baseFee", fees::next_base_fee),
     method("eth_blobBaseFee", fees::blob_base_fee),
     quick("eth_coinbase", identity::coinbase),
+    method("eth_createAccessList", estimate::access_list),
     method("eth_estimateGas", estimate::gas),
     method("eth_feeHistory", fees::history),
     method("eth_gasPrice", fees::gas_price),

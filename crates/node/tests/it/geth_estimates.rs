@@ -227,10 +227,20 @@ async fn answer(client: &SessionClient, method: &str, params: &Value) -> Value {
     }
 }
 
+/// An answer with what both say of its `error`.
+fn told_beside(answer: &Value) -> String {
+    let mut answer = answer.clone();
+    match answer.get_mut("error") {
+        Some(error) => *error = json!(told(error)),
+        None => return told(&answer),
+    }
+    answer.to_string()
+}
+
 /// The requests that are answered in two ways.
 pub(crate) async fn differences([ours, geth]: &[SessionClient; 2]) -> Vec<String> {
     let mut random = Random::seeded();
-    let (mut differ, mut estimated) = (Vec::new(), 0);
+    let (mut differ, mut estimated, mut listed) = (Vec::new(), 0, 0);
     let count = rounds("DEPONENT_CALLS", 300, 2_000);
     for _ in 0..count {
         let params = request(&mut random);
@@ -242,6 +252,17 @@ pub(crate) async fn differences([ours, geth]: &[SessionClient; 2]) -> Vec<String
             }
             estimated += u32::from(method == "eth_estimateGas" && one.is_string());
         }
+        let params = json!([params[0], params[1], params[2]]);
+        let one = answer(ours, "eth_createAccessList", &params).await;
+        // geth goes on for ever where a list costs the gas to touch what is in it.
+        if one.to_string().contains("the call touches another list") {
+            continue;
+        }
+        let other = answer(geth, "eth_createAccessList", &params).await;
+        if told_beside(&one) != told_beside(&other) {
+            differ.push(format!("eth_createAccessList{params}: ours {one}, geth's {other}"));
+        }
+        listed += u32::from(one["accessList"].as_array().is_some_and(|list| !list.is_empty()));
     }
     for params in calls() {
         let (one, other) = (answer(ours, "eth_call", &params), answer(geth, "eth_call", &params));
@@ -251,5 +272,6 @@ pub(crate) async fn differences([ours, geth]: &[SessionClient; 2]) -> Vec<String
         }
     }
     assert!(estimated > count / 4, "{estimated} estimates of {count}");
+    assert!(listed > count / 10, "{listed} lists of {count}");
     differ
 }
