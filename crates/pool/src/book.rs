@@ -42,6 +42,8 @@ pub(crate) struct Book {
     memory_bytes: usize,
     /// How many entries arrived so far.
     pub(crate) arrived: u64,
+    /// The hashes of entries that came or left since they were last taken from here.
+    pub(crate) changed: Vec<B256>,
 }
 
 /// How a transaction was taken.
@@ -68,6 +70,7 @@ impl Book {
             pending: 0,
             memory_bytes: 0,
             arrived: 0,
+            changed: Vec::new(),
         }
     }
 
@@ -193,6 +196,30 @@ impl Book {
         }
     }
 
+    /// Puts entries back that an earlier process had, in the order in which they arrived, as far as
+    /// the accounts at the head and the room allow it. `state` is a sender's account.
+    pub(crate) fn restore(
+        &mut self,
+        found: Vec<Pooled>,
+        options: &Options,
+        state: impl Fn(Address) -> SenderState,
+    ) {
+        for pooled in found {
+            let (sender, nonce) = (pooled.sender(), pooled.nonce());
+            let new = || Account::new(state(sender), pooled.arrived());
+            self.accounts.entry(sender).or_insert_with(new);
+            self.take(sender, nonce);
+            self.put(Entry { pooled: Arc::new(pooled), turn: self.arrived });
+            self.arrived += 1;
+        }
+        self.advance(self.head.clone(), options, state);
+        while let Some((sender, nonce)) = self.excess(Address::ZERO, options) {
+            self.take(sender, nonce);
+            self.settle(sender, options);
+            self.forget_if_empty(sender);
+        }
+    }
+
     /// Removes an entry, and leaves the sender's later ones queued.
     pub(crate) fn remove(&mut self, hash: B256, options: &Options) -> Option<Arc<Pooled>> {
         let found = self.by_hash.get(&hash)?.clone();
@@ -230,6 +257,7 @@ impl Book {
         }
         self.memory_bytes += pooled.memory_bytes();
         self.by_hash.insert(pooled.hash(), pooled.clone());
+        self.changed.push(pooled.hash());
         let account = self.accounts.get_mut(&pooled.sender()).expect("made before its entries");
         account.entries.insert(pooled.nonce(), entry);
     }
@@ -246,6 +274,7 @@ impl Book {
         }
         self.memory_bytes -= entry.pooled.memory_bytes();
         self.by_hash.remove(&entry.pooled.hash());
+        self.changed.push(entry.pooled.hash());
         Some(entry)
     }
 

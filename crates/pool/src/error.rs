@@ -3,6 +3,15 @@ use alloy_primitives::U256;
 /// The reason why a transaction did not enter the pool, in geth's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    /// There are no bytes.
+    #[error("typed transaction too short")]
+    Empty,
+    /// Its type is that of no transaction.
+    #[error("transaction type not supported")]
+    UnknownType,
+    /// Its bytes are no transaction of its type, for the reason given.
+    #[error("rlp: {0}")]
+    Rlp(String),
     /// The pool has it.
     #[error("already known")]
     AlreadyKnown,
@@ -162,6 +171,9 @@ pub enum Refusal {
     /// The sender has as many queued transactions as it may.
     #[error("account limit exceeded: pooled {0} txs")]
     AccountLimit(usize),
+    /// It could not be written to the log, for the reason given: it would not outlast the process.
+    #[error("cannot write the transaction to the log of the pool: {0}")]
+    Unwritable(String),
     /// The sender's account could not be read, for the reason given.
     #[error("cannot read the sender's account: {0}")]
     Unreadable(String),

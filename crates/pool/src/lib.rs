@@ -4,10 +4,12 @@
 //! A [`Pool`] knows neither engine nor network. It reads accounts through [`Senders`], and is told
 //! of new heads.
 //!
+//! - [`decode`] reads a transaction as it is sent.
 //! - [`Pool::add`] checks a transaction and takes it, or answers a [`Refusal`] in geth's words.
 //!   The signature is recovered and the sender's account is read outside of the pool's lock.
 //! - A sender's transactions are *pending* from its nonce on without a gap, as far as its balance
 //!   pays for all of them; the others are *queued*.
+//! - [`Pool::with_log`] has transactions outlast the process.
 //! - [`Pool::best`] is an iterator over the pending transactions in the order in which a block
 //!   takes them. [`Best::skip_sender`] leaves the rest of a sender out, where one cannot run.
 //! - [`Pool::head_changed`] is called after each change of the head, also for a reorganisation, and
@@ -65,15 +67,18 @@ mod account;
 mod best;
 mod book;
 mod check;
+mod decode;
 mod entry;
 mod error;
 mod head;
 mod limits;
+mod log;
 mod options;
 mod pool;
 
 pub use best::Best;
 pub use book::Added;
+pub use decode::decode;
 pub use entry::Pooled;
 pub use error::Refusal;
 pub use head::{SenderState, Senders};

@@ -21,6 +21,10 @@ pub(crate) const INIT_CODE_BYTES_AMSTERDAM: usize = 2 * 0x10000;
 /// places in the maps by hash and by sender, and in the order of eviction.
 pub(crate) const ENTRY_BYTES: usize = 1024;
 
+/// Bytes of the log from which it is written anew when less than half of it is of use: as much as a
+/// full pool takes.
+pub(crate) const LOG_BYTES: u64 = 64 << 20;
+
 /// The least tip, in wei of gas: geth's.
 pub(crate) const MINIMUM_TIP: u128 = 1;
 

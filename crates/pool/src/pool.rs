@@ -5,6 +5,7 @@ use std::time::Instant;
 use alloy_consensus::Header;
 use alloy_primitives::{Address, B256};
 use execution::{ChainSpec, Transaction};
+use state::Disk;
 
 use crate::best::Best;
 use crate::book::{Added, Book};
@@ -12,6 +13,7 @@ use crate::check::Rules;
 use crate::entry::Pooled;
 use crate::error::Refusal;
 use crate::head::{Head, SenderState, Senders};
+use crate::log::Log;
 use crate::options::Options;
 
 /// Signed transactions that are in no block yet.
@@ -23,6 +25,8 @@ pub struct Pool {
     options: Options,
     senders: Box<dyn Senders>,
     book: Mutex<Book>,
+    /// Locked while the book is.
+    log: Option<Mutex<Log>>,
 }
 
 /// A new head, and the transactions of the blocks between it and the last one.
@@ -74,7 +78,28 @@ impl Pool {
         head: Header,
     ) -> Self {
         let book = Mutex::new(Book::new(Head::new(&chain, head)));
-        Self { chain, options, senders, book }
+        Self { chain, options, senders, book, log: None }
+    }
+
+    /// The same with a log: what enters it is on the disk, a directory of its own, before
+    /// [`Self::add`] returns, and survives the process, however it ends. The transactions that an
+    /// earlier process had there come back, as far as they still could be in a block.
+    ///
+    /// # Errors
+    /// Those of the disk, and the reason why an account could not be read.
+    pub fn with_log(self, disk: impl Disk + 'static) -> Result<Self, String> {
+        let (mut log, found) = Log::open(disk).map_err(|error| error.to_string())?;
+        let mut book = self.book();
+        let mut states = HashMap::new();
+        for pooled in &found {
+            let sender = pooled.sender();
+            states.insert(sender, self.senders.sender(book.head.hash, sender)?);
+        }
+        book.restore(found, &self.options, |sender| states[&sender]);
+        log.rewrite(&book).map_err(|error| error.to_string())?;
+        book.changed.clear();
+        drop(book);
+        Ok(Self { log: Some(Mutex::new(log)), ..self })
     }
 
     /// Takes a transaction, if it could be in a block now or later and pays enough.
@@ -122,7 +147,17 @@ impl Pool {
             let mut book = self.book();
             if Arc::ptr_eq(&book.head, &head) {
                 let state = read.map_err(Refusal::Unreadable)?;
-                return book.add(pooled, state, &self.options);
+                let added = book.add(pooled, state, &self.options);
+                if added.is_err() {
+                    // All that came and left is as before.
+                    book.changed.clear();
+                    return added;
+                }
+                if let Err(error) = self.note(&mut book) {
+                    book.remove(hash, &self.options);
+                    return Err(Refusal::Unwritable(error));
+                }
+                return added;
             }
             head = book.head.clone();
         }
@@ -163,6 +198,8 @@ impl Pool {
             let state = states[&pooled.sender()];
             let _ = book.add(pooled, state, &self.options);
         }
+        // A record that is missing here brings back a transaction whose nonce is used.
+        let _ = self.note(&mut book);
         Ok(())
     }
 
@@ -233,14 +270,28 @@ impl Pool {
 
     /// Removes a transaction, if it is there; later ones of its sender are queued then.
     pub fn remove(&self, hash: B256) -> Option<Arc<Pooled>> {
-        self.book().remove(hash, &self.options)
+        let mut book = self.book();
+        let removed = book.remove(hash, &self.options);
+        let _ = self.note(&mut book);
+        removed
     }
 
     /// Removes the queued transactions of senders that sent nothing for the lifetime of the
     /// options, and says how many. It is to be called now and then, as at new heads.
     pub fn remove_stale(&self) -> usize {
         let Some(then) = Instant::now().checked_sub(self.options.lifetime) else { return 0 };
-        self.book().remove_stale(then, &self.options)
+        let mut book = self.book();
+        let count = book.remove_stale(then, &self.options);
+        let _ = self.note(&mut book);
+        count
+    }
+
+    /// Writes to the log what has changed, if there is one.
+    fn note(&self, book: &mut Book) -> Result<(), String> {
+        let changed = std::mem::take(&mut book.changed);
+        let Some(log) = &self.log else { return Ok(()) };
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.note(book, &changed).map_err(|error| error.to_string())
     }
 
     fn rules(&self, head: Arc<Head>) -> Rules<'_> {

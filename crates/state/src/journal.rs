@@ -8,13 +8,13 @@
 
 use crate::Error;
 use crate::disk::{Directory, NamedFile};
-use crate::header::{HEADER_BYTES, Header};
+use crate::frames::{self, FrameFile, JournalTail, read_frames};
 use crate::limits::MAX_FRAME_BYTES;
-use crate::log::{FRAME_HEADER_BYTES, FrameLocation, frame_header};
+use crate::log::{FRAME_HEADER_BYTES, FrameLocation};
 use alloy_primitives::map::B256Set;
 use alloy_primitives::{B256, Bytes};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 /// How long a record of the journal lasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,18 +35,6 @@ pub struct JournalChoice {
     pub number: u64,
     /// Opaque here.
     pub choice: Bytes,
-}
-
-/// The end of a file that could not be read: a record that a killed process was writing, or that a
-/// power cut took away.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JournalTail {
-    /// The file.
-    pub file: String,
-    /// Where the last whole record ends, in bytes.
-    pub offset: u64,
-    /// The bytes behind it, which are passed over.
-    pub bytes: u64,
 }
 
 /// Valid blocks and fork choices until they are persisted.
@@ -81,9 +69,7 @@ struct JournalFiles {
 
 #[derive(Clone, Debug)]
 struct OpenFile {
-    sequence: u64,
-    file: Arc<NamedFile>,
-    end: u64,
+    frames: FrameFile,
     /// Whether its name is not durable.
     is_new: bool,
     /// Whether it has records that are not synced.
@@ -115,8 +101,9 @@ impl Journal {
         for sequence in sequences {
             let unpersisted = files.unpersisted.entry(sequence).or_default();
             let Some(file) = directory.open(&file_name(sequence))? else { continue };
-            let tail = read_records(&file, sequence, |record| {
-                match record {
+            let tail = read_frames(&file, (KIND, sequence), |location, payload| {
+                let record = record(payload, location);
+                match record.ok_or_else(|| unknown(&file, location))? {
                     Record::Block { hash, location } => {
                         if !is_persisted(&hash)? && unpersisted.insert(hash) {
                             found.push(FoundBlock { hash, sequence, location });
@@ -196,7 +183,9 @@ impl Journal {
         let taken = self.files().take_dirty();
         let Some(synced) = taken else { return Ok(()) };
         self.sync_file(&synced)?;
-        if let Some(open) = self.files().open.as_mut().filter(|it| it.sequence == synced.sequence) {
+        if let Some(open) =
+            self.files().open.as_mut().filter(|it| it.frames.sequence == synced.frames.sequence)
+        {
             open.is_new = false;
         }
         Ok(())
@@ -255,12 +244,12 @@ impl Journal {
     fn append(&self, files: &mut JournalFiles, mut frame: Vec<u8>) -> Result<u64, Error> {
         let payload_bytes = frame.len() - FRAME_HEADER_BYTES;
         assert!(payload_bytes <= MAX_FRAME_BYTES, "a frame is at most {MAX_FRAME_BYTES} bytes");
-        if files.open.as_ref().is_none_or(|open| open.end >= self.file_bytes) {
+        if files.open.as_ref().is_none_or(|open| open.frames.end >= self.file_bytes) {
             self.begin_file(files)?;
         }
         let open = files.open.as_mut().expect("begun above");
         open.write(&mut frame)?;
-        Ok(open.sequence)
+        Ok(open.frames.sequence)
     }
 
     /// Begins a file, with the last fork choice.
@@ -271,10 +260,8 @@ impl Journal {
             self.sync_file(&full)?;
         }
         let sequence = files.unpersisted.last_key_value().map_or(1, |(last, _)| last + 1);
-        let file = Arc::new(self.directory.create(&file_name(sequence))?);
-        file.write_at(0, &header(sequence).to_bytes())?;
-        let end = HEADER_BYTES as u64;
-        let mut open = OpenFile { sequence, file, end, is_new: true, is_dirty: true };
+        let frames = FrameFile::begin(&self.directory, &file_name(sequence), (KIND, sequence))?;
+        let mut open = OpenFile { frames, is_new: true, is_dirty: true };
         if let Some(choice) = &files.last_choice {
             open.write(&mut choice_frame(choice))?;
         }
@@ -284,7 +271,7 @@ impl Journal {
     }
 
     fn sync_file(&self, open: &OpenFile) -> Result<(), Error> {
-        open.file.sync()?;
+        open.frames.sync()?;
         if open.is_new { self.directory.sync() } else { Ok(()) }
     }
 
@@ -311,7 +298,7 @@ impl JournalFiles {
         let open = self.open.as_ref().filter(|open| !(is_synced && open.is_new));
         let Some(open) = open else { return Vec::new() };
         let is_done =
-            |sequence: u64, blocks: &B256Set| sequence < open.sequence && blocks.is_empty();
+            |sequence: u64, blocks: &B256Set| sequence < open.frames.sequence && blocks.is_empty();
         let done = self.unpersisted.iter().filter(|(sequence, blocks)| is_done(**sequence, blocks));
         let done: Vec<_> = done.map(|(sequence, _)| *sequence).collect();
         done.iter().for_each(|sequence| _ = self.unpersisted.remove(sequence));
@@ -320,12 +307,8 @@ impl JournalFiles {
 }
 
 impl OpenFile {
-    /// Fills a frame's header and writes it behind the last one.
     fn write(&mut self, frame: &mut [u8]) -> Result<(), Error> {
-        let (space, payload) = frame.split_at_mut(FRAME_HEADER_BYTES);
-        space.copy_from_slice(&checked_header(self.sequence, self.end, payload));
-        self.file.write_at(self.end, frame)?;
-        self.end += frame.len() as u64;
+        self.frames.write(frame)?;
         self.is_dirty = true;
         Ok(())
     }
@@ -335,48 +318,6 @@ impl OpenFile {
 enum Record {
     Block { hash: B256, location: FrameLocation },
     Choice(JournalChoice),
-}
-
-/// Gives all whole records of a file, and what is behind them, if there is something.
-fn read_records(
-    file: &NamedFile,
-    sequence: u64,
-    mut each: impl FnMut(Record) -> Result<(), Error>,
-) -> Result<Option<JournalTail>, Error> {
-    let length = file.len()?;
-    let tail = |offset: u64| {
-        let file = file.path().to_owned();
-        (offset < length).then_some(JournalTail { file, offset, bytes: length - offset })
-    };
-    let mut head = [0; HEADER_BYTES];
-    if length < HEADER_BYTES as u64 {
-        return Ok(tail(0));
-    }
-    file.read_at(0, &mut head)?;
-    if head == [0; HEADER_BYTES] {
-        return Ok(tail(0));
-    }
-    header(sequence).expect(file)?;
-    let mut at = HEADER_BYTES as u64;
-    while length - at >= FRAME_HEADER_BYTES as u64 {
-        let mut head = [0; FRAME_HEADER_BYTES];
-        file.read_at(at, &mut head)?;
-        let bytes = u32::from_le_bytes(head[..4].try_into().expect("four bytes"));
-        let next = at + FRAME_HEADER_BYTES as u64 + u64::from(bytes);
-        if next > length {
-            break;
-        }
-        let mut payload = vec![0; bytes as usize];
-        file.read_at(at + FRAME_HEADER_BYTES as u64, &mut payload)?;
-        if head != checked_header(sequence, at, &payload) {
-            break;
-        }
-        let location = FrameLocation { address: at, bytes };
-        let record = record(&payload, location);
-        each(record.ok_or_else(|| file.damaged(at, "a record has no known form"))?)?;
-        at = next;
-    }
-    Ok(tail(at))
 }
 
 fn record(payload: &[u8], location: FrameLocation) -> Option<Record> {
@@ -393,11 +334,8 @@ fn record(payload: &[u8], location: FrameLocation) -> Option<Record> {
     }
 }
 
-/// The header of the frame at an offset of a file. A frame of another file does not match it, so
-/// one that a removed file left on the disk is not taken for one of this.
-fn checked_header(sequence: u64, offset: u64, payload: &[u8]) -> [u8; FRAME_HEADER_BYTES] {
-    let address = sequence << 32 | offset;
-    frame_header(FrameLocation { address, bytes: payload.len() as u32 }, payload, &[])
+fn unknown(file: &NamedFile, location: FrameLocation) -> Error {
+    file.damaged(location.address, "a record has no known form")
 }
 
 fn choice_frame(choice: &JournalChoice) -> Vec<u8> {
@@ -408,16 +346,10 @@ fn choice_frame(choice: &JournalChoice) -> Vec<u8> {
     frame
 }
 
-fn header(sequence: u64) -> Header {
-    Header { kind: KIND, numbers: [sequence, 0] }
-}
-
 fn file_name(sequence: u64) -> String {
-    format!("{NAME}-{sequence:016x}")
+    frames::file_name(NAME, sequence)
 }
 
 fn sequence_of(name: &str) -> Option<u64> {
-    let digits = name.strip_prefix(NAME)?.strip_prefix('-')?;
-    let sequence = u64::from_str_radix(digits, 16).ok()?;
-    (file_name(sequence) == name).then_some(sequence)
+    frames::sequence_of(NAME, name)
 }

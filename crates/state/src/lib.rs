@@ -34,12 +34,14 @@ mod counter;
 mod database;
 mod disk;
 mod error;
+mod frames;
 mod header;
 mod index;
 mod journal;
 pub mod limits;
 mod log;
 mod pages;
+mod record_log;
 mod segments;
 
 pub use cache::CacheStats;
@@ -52,8 +54,10 @@ pub use disk::{
     read_mapped,
 };
 pub use error::Error;
+pub use frames::JournalTail;
 pub use header::FORMAT_VERSION;
 pub use index::NewCanonical;
-pub use journal::{Journal, JournalChoice, JournalMode, JournalTail};
+pub use journal::{Journal, JournalChoice, JournalMode};
 pub use log::{CodeLocation, NewCode, StoredCode};
 pub use pages::{NodeBatch, NodeReader, NodeRecord, NodeStore};
+pub use record_log::RecordLog;

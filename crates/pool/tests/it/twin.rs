@@ -11,6 +11,7 @@ use deponent_pool::{
     Content, HeadChange, Options, Pool, Pooled, Returned, SenderState, Senders, Status,
 };
 use execution::Transaction;
+use state::MemoryDisk;
 use testing::Random;
 use testing::world::{CHAIN_ID, Signer, chain};
 
@@ -34,7 +35,11 @@ struct World {
     accounts: Accounts,
     head: Header,
     pool: Pool,
+    /// Has the pool's log.
+    disk: MemoryDisk,
     slow: SlowPool,
+    /// How many transactions arrived before the pool was last restored, without those that it had.
+    arrived_before: u64,
     /// Transactions that were in blocks.
     included: Vec<Sent>,
     sent: u64,
@@ -56,7 +61,21 @@ impl World {
         let states = signers.iter().map(|signer| (signer.address(), SenderState::default()));
         let slow = SlowPool::new(options.clone(), states.collect(), 100);
         let pool = Pool::new(chain("osaka"), options, Box::new(accounts.clone()), head.clone());
-        Self { random, signers, accounts, head, pool, slow, included: Vec::new(), sent: 0 }
+        let disk = MemoryDisk::new();
+        let pool = pool.with_log(disk.clone()).expect("an empty disk");
+        let (included, sent, arrived_before) = (Vec::new(), 0, 0);
+        Self { random, signers, accounts, head, pool, disk, slow, arrived_before, included, sent }
+    }
+
+    /// Another process opens what this one has written until now.
+    fn kill(&mut self) {
+        self.disk = MemoryDisk::with_contents(&self.disk.contents());
+        let accounts = Box::new(self.accounts.clone());
+        let options = self.slow.options.clone();
+        let pool = Pool::new(chain("osaka"), options, accounts, self.head.clone());
+        self.pool = pool.with_log(self.disk.clone()).expect("a log in order");
+        self.arrived_before = self.slow.arrived - self.pool.arrived();
+        assert_eq!(self.disk.contents().len(), 1);
     }
 
     fn transaction(&mut self) -> Sent {
@@ -206,7 +225,7 @@ impl World {
         let count = |lists: &Lists| lists.values().map(Vec::len).sum();
         let status = Status { pending: count(&pending), queued: count(&queued) };
         assert_eq!(self.pool.status(), status);
-        assert_eq!(self.pool.arrived(), self.slow.arrived);
+        assert_eq!(self.arrived_before + self.pool.arrived(), self.slow.arrived);
         for sender in self.slow.states.keys() {
             assert_eq!(self.pool.next_nonce(*sender), self.slow.next_nonce(*sender));
             let Content { pending: one, .. } = self.pool.content_from(*sender);
@@ -256,7 +275,7 @@ where
 }
 
 #[test]
-fn the_pool_and_a_slow_one_agree_on_random_transactions_heads_and_reorganisations() {
+fn the_pool_and_a_slow_one_agree_on_random_transactions_heads_reorganisations_and_restarts() {
     let seed = testing::seed();
     for round in 0..testing::rounds("DEPONENT_POOL_ROUNDS", 12, 400) {
         let mut world = World::new(Random::new(seed ^ u64::from(round)));
@@ -265,6 +284,7 @@ fn the_pool_and_a_slow_one_agree_on_random_transactions_heads_and_reorganisation
             match world.random.below(20) {
                 0 | 1 => world.advance(),
                 2 => world.remove(),
+                4 if world.random.one_in(3) => world.kill(),
                 3 if world.random.one_in(4) => {
                     let queued = world.pool.status().queued;
                     world.slow.remove_queued();

@@ -7,4 +7,5 @@ mod hints;
 mod journal;
 mod model;
 mod reader;
+mod record_log;
 mod workload;
