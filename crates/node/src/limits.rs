@@ -32,6 +32,16 @@ pub const PROOF_SLOTS: usize = 1024;
 /// slots.
 pub const STORAGE_VALUES: usize = 1024;
 
+/// The longest answer with transactions of the pool, in bytes of JSON: a full pool of the usual
+/// transactions has a tenth of it.
+pub const POOL_ANSWER_BYTES: usize = 64 << 20;
+
+/// Blocks of a reorganisation, on either side, whose transactions the pool looks at: geth's.
+pub(crate) const POOL_REORG_BLOCKS: usize = 64;
+
+/// Time between two looks for queued transactions that have waited for hours: geth's.
+pub(crate) const POOL_STALE_PAUSE: Duration = Duration::from_secs(60);
+
 /// The most gas of one `eth_call`, even if it asks for more: geth's default, a second of work.
 pub const CALL_GAS: u64 = 50_000_000;
 

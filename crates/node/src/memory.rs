@@ -27,6 +27,8 @@ pub struct NodeMemory {
     pub witnesses: u64,
     /// Bytes that wait for the disk (`--engine.unpersisted-bytes`).
     pub unpersisted: u64,
+    /// Transactions that wait for a block (`--txpool.memory`).
+    pub txpool: u64,
 }
 
 /// For a machine of 8 GiB.
@@ -37,6 +39,7 @@ pub(crate) const DEFAULT_MEMORY: NodeMemory = NodeMemory {
     codes: 256 * MIB,
     witnesses: 512 * MIB,
     unpersisted: 256 * MIB,
+    txpool: 64 * MIB,
 };
 
 /// Memory that is not divided: a long witness, a block that runs, the program itself.
@@ -60,7 +63,7 @@ impl NodeMemory {
             let part = u128::from(bytes) * u128::from(divided) / u128::from(of);
             u64::try_from(part).unwrap_or(u64::MAX)
         };
-        let Self { http, authrpc, pages, codes, witnesses, unpersisted } = DEFAULT_MEMORY;
+        let Self { http, authrpc, pages, codes, witnesses, unpersisted, txpool } = DEFAULT_MEMORY;
         Self {
             http: part(http).max(limits::LEAST_PORT_BYTES),
             authrpc: part(authrpc).max(limits::LEAST_PORT_BYTES),
@@ -68,6 +71,7 @@ impl NodeMemory {
             codes: part(codes),
             witnesses: part(witnesses),
             unpersisted: part(unpersisted),
+            txpool: part(txpool),
         }
     }
 
@@ -94,6 +98,7 @@ impl NodeMemory {
             row("stored codes, a quarter as much", self.codes / 4),
             row("nodes of witnesses (--cache.witness-bytes)", self.witnesses),
             row("bytes that wait for the disk (--engine.unpersisted-bytes)", self.unpersisted),
+            row("transactions in the pool (--txpool.memory)", self.txpool),
             row("the port of metrics (--metrics)", 2 * limits::METRICS_PORT_BYTES as u64),
             row("a block that runs", limits::BLOCK_BYTES),
             row("the program itself", limits::PROGRAM_BYTES),

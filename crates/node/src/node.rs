@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use engine::{Engine, EngineOptions};
+use pool::Pool;
 use rpc::{AllowedOrigins, Handler, JwtSecret, Limits, Listener, PortMemory, ServerOptions, serve};
 use state::Options as DatabaseOptions;
 use tokio::net::TcpListener;
@@ -23,6 +24,7 @@ use crate::memory::NodeMemory;
 use crate::metrics::{Metrics, MetricsObserver, MetricsPort, NodeState};
 use crate::node_record::NodeRecord;
 use crate::observe::{BlockLog, ClientWatch, NodeCondition, Observer, SlowBlocks};
+use crate::pool_feed::{PoolFeed, TxpoolOptions, pool_of};
 use crate::traces::{TraceOptions, Tracer};
 
 /// The configuration of a [`Node`].
@@ -62,6 +64,8 @@ pub struct NodeOptions {
     pub slow_block: Option<Duration>,
     /// The free bytes of the data directory's disk below which the node stops; 0 is no bound.
     pub min_free_bytes: u64,
+    /// The transaction pool.
+    pub txpool: TxpoolOptions,
     /// Memory of the ports; that of the caches is in the options of engine and database.
     pub memory: NodeMemory,
     /// The address of the port of metrics, if there is to be one. Port 0 takes any free one.
@@ -106,6 +110,7 @@ impl NodeOptions {
             testing: false,
             slow_block: None,
             min_free_bytes: 0,
+            txpool: TxpoolOptions::default(),
             memory: NodeMemory::default(),
             metrics: None,
             metrics_origins: AllowedOrigins::default(),
@@ -173,12 +178,13 @@ impl Node {
         let metrics = Arc::<Metrics>::default();
         let tracer = options.traces.map(|traces| tracer(traces, &mut watch));
         let condition = Arc::new(NodeCondition::new(files.clone()));
-        let observers = observers(&chain, &metrics, &condition, options.slow_block)?;
+        let pool = pool_of(&chain, options.txpool.pool, &files.join("pool"))?;
+        let observers = observers(&chain, &metrics, &condition, &pool, options.slow_block)?;
         let (feed, feed_thread) = Feed::start(chain.clone(), observers)?;
         let offer = |api: Api| {
             let api = api.with_feed(feed.clone()).with_record(record.clone());
             let api = api.with_metrics(metrics.clone()).with_tracer(tracer.clone());
-            api.with_condition(condition.clone())
+            api.with_condition(condition.clone()).with_pool(pool.clone(), options.txpool.send)
         };
         let mut node = Self {
             engine_addr: engine,
@@ -368,12 +374,14 @@ fn observers(
     engine: &Arc<Engine>,
     metrics: &Arc<Metrics>,
     condition: &Arc<NodeCondition>,
+    pool: &Arc<Pool>,
     slow_block: Option<Duration>,
 ) -> anyhow::Result<Vec<Box<dyn Observer>>> {
     let mut all: Vec<Box<dyn Observer>> = vec![
         Box::new(BlockLog::new(engine.clone())?),
         Box::new(ClientWatch(condition.clone())),
         Box::new(MetricsObserver(metrics.clone())),
+        Box::new(PoolFeed::new(engine.clone(), pool.clone())),
     ];
     if let Some(from) = slow_block {
         all.push(Box::new(SlowBlocks { from }));

@@ -21,6 +21,7 @@ mod network;
 mod new_payload;
 mod overview;
 mod payload;
+mod pool;
 mod raw;
 mod state;
 mod status;
@@ -34,6 +35,7 @@ mod uncles;
 use std::fmt;
 use std::sync::Arc;
 
+use ::pool::Pool;
 use engine::Engine;
 use engine_api::{EXCHANGE_CAPABILITIES, EngineMethod, GET_CLIENT_VERSION};
 use rpc::{Code, Error, Json, Method, Params, RawValue};
@@ -52,6 +54,7 @@ use crate::feed::Feed;
 use crate::metrics::{Metrics, Wire};
 use crate::node_record::NodeRecord;
 use crate::observe::NodeCondition;
+use crate::pool_feed::SendBounds;
 use crate::traces::Tracer;
 
 /// One port's methods, answered by an engine.
@@ -59,6 +62,8 @@ pub struct Api {
     pub(crate) engine: Arc<Engine>,
     /// The source of subscriptions, where they are offered.
     pub(crate) feed: Option<Arc<Feed>>,
+    /// The pool, and the bounds of what is sent to it, where there is one.
+    pool: Option<(Arc<Pool>, SendBounds)>,
     /// The node's names, where it is one.
     pub(crate) record: Option<Arc<NodeRecord>>,
     /// Counts what is called.
@@ -184,10 +189,12 @@ impl Api {
         let entries: Vec<_> = entries.collect();
         let methods = entries.iter().map(|entry| entry.method).collect();
         let (metrics, is_local) = (Arc::default(), false);
-        let (feed, record, condition, tracer, namespaces) = (None, None, None, None, None);
+        let (feed, pool, record, condition) = (None, None, None, None);
+        let (tracer, namespaces) = (None, None);
         Self {
             engine,
             feed,
+            pool,
             record,
             condition,
             metrics,
@@ -233,6 +240,11 @@ impl Api {
     /// The same, with subscriptions to what the feed tells.
     pub(crate) fn with_feed(self, feed: Arc<Feed>) -> Self {
         Self { feed: Some(feed), ..self }
+    }
+
+    /// The same, with a pool of transactions, and the bounds of what is sent to it.
+    pub(crate) fn with_pool(self, pool: Arc<Pool>, bounds: SendBounds) -> Self {
+        Self { pool: Some((pool, bounds)), ..self }
     }
 
     /// The names of all methods, in the order of the tables.
@@ -312,6 +324,7 @@ const CHAIN: &[Entry] = &[
     method("eth_getBlockByNumber", eth::block_by_number),
     method("eth_getCode", state::code),
     method("eth_getLogs", logs::logs),
+    method("eth_sendRawTransaction", pool::send_raw),
     quick("eth_syncing", eth::syncing),
 ];
 
@@ -362,7 +375,10 @@ const PUBLIC: &[Entry] = &[
     quick("net_peerCount", network::peer_count),
     quick("net_version", identity::net_version),
     quick("rpc_modules", identity::modules),
-    quick("txpool_status", network::pool_status),
+    method("txpool_content", pool::content),
+    method("txpool_contentFrom", pool::content_from),
+    method("txpool_inspect", pool::inspect),
+    quick("txpool_status", pool::status),
     quick("web3_clientVersion", identity::client_version),
     method("web3_sha3", identity::sha3),
 ];

@@ -42,9 +42,3 @@ pub(super) fn node_info(api: &Api, params: Params<'_>) -> Result<Json, Error> {
         "protocols": {},
     }))
 }
-
-/// `txpool_status`.
-pub(super) fn pool_status(_: &Api, params: Params<'_>) -> Result<Json, Error> {
-    params.end()?;
-    Json::of(&json!({"pending": U64::ZERO, "queued": U64::ZERO}))
-}

@@ -8,9 +8,9 @@ use engine::BlockRecord;
 use engine_api::json::Quantity;
 use rpc::{Code, Error, Json, Params, Pieces};
 
-use super::Api;
 use super::blocks::BlockId;
-use super::transactions::{found_by_hash, hash_and_index, number_and_index, whole};
+use super::transactions::{hash, hash_and_index, number_and_index, whole};
+use super::{Api, refusal};
 
 /// `debug_getRawHeader`: RLP.
 pub(super) fn header(api: &Api, params: Params<'_>) -> Result<Json, Error> {
@@ -36,11 +36,15 @@ pub(super) fn receipts(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     Ok(list.into())
 }
 
-/// `debug_getRawTransaction` and `eth_getRawTransactionByHash`: EIP-2718; nothing where there is
-/// none, as geth.
+/// `debug_getRawTransaction` and `eth_getRawTransactionByHash`: EIP-2718, of a canonical block or
+/// of the pool; nothing where there is none, as geth.
 pub(super) fn transaction(api: &Api, params: Params<'_>) -> Result<Json, Error> {
-    let found = found_by_hash(api, params)?;
-    let transaction = found.and_then(|(record, index)| encoded(&record, index));
+    let hash = hash(params)?;
+    let found = api.engine.find_transaction(&hash).map_err(refusal);
+    if let Some(pooled) = api.waiting(hash).filter(|_| !matches!(found, Ok(Some(_)))) {
+        return Ok(data(pooled.transaction().encoded_2718()));
+    }
+    let transaction = found?.and_then(|(record, index)| encoded(&record, index));
     Ok(data(transaction.unwrap_or_default()))
 }
 

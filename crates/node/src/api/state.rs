@@ -24,7 +24,14 @@ pub(super) fn balance(api: &Api, mut params: Params<'_>) -> Result<Json, Error> 
 /// `eth_getTransactionCount`.
 pub(super) fn transaction_count(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let address = address(&mut params)?;
-    let account = state(api, params)?.account(address).map_err(refusal)?;
+    let id: Option<BlockId> = params.optional("block")?;
+    params.end()?;
+    let is_pending = id == Some(BlockId::Number(NumberOrTag::Pending));
+    if let Some(nonce) = api.next_nonce(address).filter(|_| is_pending) {
+        return Json::of(&U64::from(nonce));
+    }
+    let state = api.engine.state(named(api, id)?).map_err(refusal)?;
+    let account = state.account(address).map_err(refusal)?;
     Json::of(&U64::from(account.map_or(0, |account| account.nonce)))
 }
 
@@ -133,9 +140,12 @@ fn state(api: &Api, mut params: Params<'_>) -> Result<StateView, Error> {
 
 /// The block that the next parameter names; the head when there is none.
 pub(super) fn block(api: &Api, params: &mut Params<'_>) -> Result<B256, Error> {
-    let id: Option<BlockId> = params.optional("block")?;
+    named(api, params.optional("block")?)
+}
+
+fn named(api: &Api, id: Option<BlockId>) -> Result<B256, Error> {
     let id = match id {
-        // There is no pool: what is pending is what is there.
+        // No block is built for it: its state is that of the head.
         None | Some(BlockId::Number(NumberOrTag::Pending)) => BlockId::Number(NumberOrTag::Latest),
         Some(id) => id,
     };

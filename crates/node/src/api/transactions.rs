@@ -12,6 +12,7 @@ use execution::ChainSpec;
 use rpc::{Code, Error, Json, Params, Pieces};
 
 use super::blocks::{BlockId, NumberOrTag};
+use super::pool::Unmined;
 use super::{Api, refusal};
 
 /// `eth_getTransactionByBlockHashAndIndex`: in a block of any branch.
@@ -26,10 +27,15 @@ pub(super) fn by_number_and_index(api: &Api, params: Params<'_>) -> Result<Json,
     at_index(record, index)
 }
 
-/// `eth_getTransactionByHash`: in a canonical block.
+/// `eth_getTransactionByHash`: in a canonical block, or in the pool.
 pub(super) fn by_hash(api: &Api, params: Params<'_>) -> Result<Json, Error> {
-    let found = found_by_hash(api, params)?;
-    Json::of(&found.and_then(|(record, index)| transaction(&record, index)))
+    let hash = hash(params)?;
+    let found = api.engine.find_transaction(&hash).map_err(refusal);
+    match api.waiting(hash) {
+        // A node without an index has the pool.
+        Some(pooled) if !matches!(found, Ok(Some(_))) => Json::of(&Unmined::new(&pooled)),
+        _ => Json::of(&found?.and_then(|(record, index)| transaction(&record, index))),
+    }
 }
 
 /// `eth_getTransactionReceipt`: of a transaction in a canonical block.
@@ -42,13 +48,18 @@ pub(super) fn receipt_by_hash(api: &Api, params: Params<'_>) -> Result<Json, Err
 }
 
 /// The canonical block with the transaction that the only parameter names, and its place there.
-pub(super) fn found_by_hash(
+fn found_by_hash(
     api: &Api,
-    mut params: Params<'_>,
+    params: Params<'_>,
 ) -> Result<Option<(Arc<BlockRecord>, usize)>, Error> {
+    api.engine.find_transaction(&hash(params)?).map_err(refusal)
+}
+
+/// The transaction's hash, which is the only parameter.
+pub(super) fn hash(mut params: Params<'_>) -> Result<B256, Error> {
     let hash: FixedData<32> = params.next("transaction hash")?;
     params.end()?;
-    api.engine.find_transaction(&hash.into()).map_err(refusal)
+    Ok(hash.into())
 }
 
 /// `eth_getBlockTransactionCountByHash`: of a block of any branch.

@@ -8,6 +8,7 @@ mod node;
 mod node_args;
 mod status;
 mod storage;
+mod txpool_args;
 
 use std::path::Path;
 

@@ -93,6 +93,7 @@ fn node_options(args: NodeArgs) -> anyhow::Result<NodeOptions> {
         testing: authrpc.testing,
         slow_block: args.debug.slow_block.0,
         min_free_bytes: args.min_free_bytes,
+        txpool: args.txpool.options(memory),
         memory,
         metrics: args.metrics.address(),
         metrics_origins: AllowedOrigins {

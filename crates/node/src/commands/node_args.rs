@@ -9,6 +9,7 @@ use clap::{ArgAction, Args};
 use engine::EngineOptions;
 
 use super::storage::{StorageArgs, with_default};
+use super::txpool_args::TxpoolArgs;
 use crate::data_directory::Retention;
 use crate::flags::values::{
     LOCALHOST, Threshold, count, parse_bytes, parse_duration, parse_extra_data, parse_host,
@@ -51,6 +52,8 @@ pub(crate) struct NodeArgs {
     pub(super) storage: StorageArgs,
     #[command(flatten)]
     memory: MemoryArgs,
+    #[command(flatten)]
+    pub(super) txpool: TxpoolArgs,
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
@@ -462,6 +465,7 @@ impl NodeArgs {
             codes: self.storage.code_cache_bytes.unwrap_or(all.codes),
             witnesses: self.memory.witness_cache_bytes.unwrap_or(all.witnesses),
             unpersisted: self.memory.unpersisted_bytes.unwrap_or(all.unpersisted),
+            txpool: self.txpool.memory_bytes.unwrap_or(all.txpool),
         }
     }
 
@@ -493,6 +497,7 @@ impl NodeArgs {
             ("cache.code-bytes", shown_bytes(memory.codes)),
             ("cache.witness-bytes", shown_bytes(memory.witnesses)),
             ("engine.unpersisted-bytes", shown_bytes(memory.unpersisted)),
+            ("txpool.memory", shown_bytes(memory.txpool)),
             ("history.retain-blocks", kept.history.to_string()),
             ("witness.retain-blocks", kept.witness_blocks.to_string()),
             ("witness.retain-bytes", shown_bytes(kept.witness_bytes)),

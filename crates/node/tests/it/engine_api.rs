@@ -452,8 +452,8 @@ async fn blocks_are_shown_with_every_type_of_transaction() {
         let error = node.public(method, of("0x99")).await.expect_err("above the head");
         assert_eq!((&*error.message, error.data), ("there is no block 153", None));
     }
-    let error = node.public("eth_sendRawTransaction", json!([])).await.expect_err("there is none");
-    assert_eq!(&*error.message, r#"there is no method "eth_sendRawTransaction" here"#);
+    let error = node.public("eth_sendTransaction", json!([])).await.expect_err("there is none");
+    assert_eq!(&*error.message, r#"there is no method "eth_sendTransaction" here"#);
     let block = node.ok("eth_getBlockByHash", json!([B256::ZERO, false])).await;
     assert_eq!(block, Value::Null);
     assert_eq!(node.ok("eth_blockNumber", json!([])).await, "0x1");

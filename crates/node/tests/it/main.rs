@@ -20,6 +20,7 @@ mod log;
 mod metrics;
 mod page;
 mod persistence;
+mod pool;
 #[cfg(target_os = "linux")]
 mod public_calls;
 mod published;

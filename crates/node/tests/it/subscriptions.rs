@@ -37,13 +37,23 @@ impl Chain {
     /// Builds a block on `parent` whose transactions log these topics; `tag` makes it another one
     /// than its twins. The nonces begin as those of the parent's state are said to end.
     pub(crate) async fn build(&mut self, parent: &Value, topics: &[u8], tag: u8) -> Value {
-        self.time += 12;
         let sign = |(nonce, topic): (u64, &u8)| -> Bytes {
             let topic = B256::repeat_byte(*topic).into();
             let call = self.world.sign(nonce, TxKind::Call(LOGGER), topic, 100_000);
             call.expect("signs").encoded_2718().into()
         };
         let transactions: Vec<_> = (self.first_nonce..).zip(topics).map(sign).collect();
+        self.build_of(parent, transactions, tag).await
+    }
+
+    /// Builds a block on `parent` of these transactions.
+    pub(crate) async fn build_of(
+        &mut self,
+        parent: &Value,
+        transactions: Vec<Bytes>,
+        tag: u8,
+    ) -> Value {
+        self.time += 12;
         let attributes = attributes(self.time, VERSIONS.forkchoice);
         let params = json!([parent, attributes, transactions, Bytes::from(vec![tag])]);
         self.node.ok("testing_buildBlockV1", params).await

@@ -13,8 +13,8 @@ use crate::quote::{quote, shortened};
 /// Numbers and words are those of execution-apis `src/engine/common.md` at
 /// 3016309345a22d96e3e6357ace9b9b0be38c471a, [`Code::TooDeepReorg`] those of its pull request 786,
 /// [`Code::PrunedHistory`] those of EIP-4444 clients, [`Code::Reverted`] those of `eth_call` in
-/// all clients, [`Code::ResourceNotFound`] those of EIP-1474, and [`Code::ClientLimit`] those of
-/// `eth_simulateV1` and of geth.
+/// all clients, [`Code::ResourceNotFound`] and [`Code::LimitExceeded`] those of EIP-1474, and
+/// [`Code::ClientLimit`] those of `eth_simulateV1` and of geth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Invalid JSON was received.
@@ -49,6 +49,8 @@ pub enum Code {
     ResourceNotFound,
     /// More was asked for than one call may, in methods of `eth`.
     ClientLimit,
+    /// The answer would be longer than one may be.
+    LimitExceeded,
 }
 
 impl Code {
@@ -71,6 +73,7 @@ impl Code {
             Self::Reverted => (3, "execution reverted"),
             Self::ResourceNotFound => (-32001, "Resource not found"),
             Self::ClientLimit => (-38026, "Client limit exceeded"),
+            Self::LimitExceeded => (-32005, "Limit exceeded"),
         }
     }
 }
