@@ -60,6 +60,8 @@
 mod answers;
 mod client;
 mod codes;
+#[cfg(feature = "tls")]
+mod endpoint;
 mod error;
 mod json;
 mod limits;
@@ -71,6 +73,8 @@ mod wire;
 pub use answers::{Capabilities, ClientVersion, Timings, WitnessAnswer};
 pub use client::{ConnectOptions, EngineClient};
 pub use codes::CodeCache;
+#[cfg(feature = "tls")]
+pub use endpoint::{Endpoint, EndpointAddress};
 pub use engine_api::{Fork, ssz};
 pub use error::{Error, Problem};
 pub use json::status as read_payload_status;

@@ -150,7 +150,7 @@ fn inspect(args: &InspectArgs) -> anyhow::Result<(String, u8)> {
     let text = match args.json {
         true => {
             let mut json = serde_json::to_value(&summary)?;
-            (json["input"], json["form"]) = (json!(args.what), json!(form));
+            (json["input"], json["form"]) = (json!(rpc::shown_address(&args.what)), json!(form));
             format!("{json}\n")
         }
         false => table::text(&summary, &form),
@@ -163,10 +163,11 @@ fn compare(args: &DiffArgs) -> anyhow::Result<(String, u8)> {
         args.source
             .read(what)
             .map(Inspected::new)
-            .with_context(|| format!("{what} cannot be compared"))
+            .with_context(|| format!("{} cannot be compared", rpc::shown_address(what)))
     };
     let sides = [inspected(&args.a)?, inspected(&args.b)?];
-    let difference = Difference::new(sides.each_ref(), [&args.a, &args.b]);
+    let names = [&args.a, &args.b].map(|name| rpc::shown_address(name));
+    let difference = Difference::new(sides.each_ref(), [&names[0], &names[1]]);
     let is_same = match args.strict {
         true => difference.is_same() && difference.has_same_form(),
         false => difference.is_same(),

@@ -35,7 +35,7 @@ impl TraceOptions {
     /// If the endpoint is not an HTTP URL with a host and a port that there is.
     pub fn new(endpoint: &str, service: String) -> Result<Self, String> {
         let address = endpoint.trim_end_matches('/');
-        let quoted = rpc::quote(endpoint);
+        let quoted = rpc::shown_address(endpoint);
         let Some(rest) = address.strip_prefix("http://") else {
             return Err(format!(
                 "the endpoint of traces is {quoted}: expected http://HOST:PORT; TLS needs a \
@@ -110,7 +110,7 @@ async fn export(options: TraceOptions, mut waiting: mpsc::Receiver<Trace>) {
         if let Err(reason) = sent {
             client = None;
             if throttle.is_due() {
-                let endpoint = options.endpoint.as_str();
+                let endpoint = rpc::shown_address(&options.endpoint);
                 tracing::warn!(endpoint, reason, "traces are not sent");
             }
         }

@@ -24,6 +24,34 @@ pub fn shortened(text: impl fmt::Display) -> String {
     cut(text, MESSAGE_CHARS)
 }
 
+/// The address of a server as messages show it: [`quote`]d, and without the user and the password
+/// that a URL may have before its host.
+///
+/// ```
+/// assert_eq!(deponent_rpc::shown_address("https://me:secret@node:1/x"), "https://node:1/x");
+/// ```
+pub fn shown_address(address: &str) -> String {
+    let (scheme, rest) = match address.split_once("://") {
+        Some((scheme, rest)) => (&address[..scheme.len() + 3], rest),
+        None => ("", address),
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let authority = &rest[..end];
+    let host = match authority.rfind('@') {
+        Some(at) => at + 1,
+        // A password with a slash in it ends the authority too early; its beginning is no port.
+        None if has_no_port(authority) => rest.rfind('@').map_or(0, |at| at + 1),
+        None => 0,
+    };
+    quote(format_args!("{scheme}{}", &rest[host..]))
+}
+
+/// Whether something else than a port follows the last colon of an authority.
+fn has_no_port(authority: &str) -> bool {
+    let end = authority.rsplit_once(':').map(|(_, end)| end);
+    end.is_some_and(|end| !end.ends_with(']') && !end.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Writes no more than the start, however long the text is.
 fn cut(text: impl fmt::Display, most_chars: usize) -> String {
     let mut start = Start { text: String::new(), left: most_chars };
@@ -68,6 +96,21 @@ mod tests {
         let whole = "é".repeat(QUOTE_CHARS);
         assert_eq!(quote(&whole), whole);
         assert_eq!(quote(format!("{whole}é")), format!("{whole}..."));
+    }
+
+    #[test]
+    fn a_shown_address_has_no_user_and_no_password() {
+        let check = |address, shown| assert_eq!(shown_address(address), shown);
+        check("http://user:word@node:8545/path?a=b", "http://node:8545/path?a=b");
+        check("wss://user:w@rd@node", "wss://node");
+        check("user:word@node:1", "node:1");
+        check("http://user:w/rd@node:1", "http://node:1");
+        check("http://user:w/r@d@[::1]:1", "http://[::1]:1");
+        check("ftp://user:word@\n", r"ftp://\n");
+        for whole in ["http://node:1/@scope/a@b", "http://[::1]/a@b", "/run/a@b.ipc", "node:1", ""]
+        {
+            check(whole, whole);
+        }
     }
 
     #[test]

@@ -171,19 +171,23 @@ impl Endpoint {
             "https" => (Transport::Http, 443),
             "ws" => (Transport::WebSocket, 80),
             "wss" => (Transport::WebSocket, 443),
-            _ => bail!("{url} is neither http(s):// nor ws(s):// nor the path of a socket"),
+            _ => bail!(
+                "{} is neither http(s):// nor ws(s):// nor the path of a socket",
+                rpc::shown_address(url)
+            ),
         };
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-        ensure!(!host.is_empty(), "{url} names no host");
+        ensure!(!host.is_empty(), "{} names no host", rpc::shown_address(url));
         let is_clean = !url.contains(|c: char| c.is_ascii_control() || c == ' ');
-        ensure!(is_clean, "{url:?} is no address");
+        ensure!(is_clean, "\"{}\" is no address", rpc::shown_address(url));
         let has_port = host.rsplit(']').next().is_some_and(|end| end.contains(':'));
         let host = if has_port { host.to_owned() } else { format!("{host}:{usual_port}") };
         if scheme.ends_with('s') && scheme != "ws" {
             options.dial = Some(Arc::new(TlsDial::new(&host, access.cacert.as_deref())?));
         }
         let hidden = if path.is_empty() { "" } else { "/…" };
-        let (shown, path) = (format!("{scheme}://{host}{hidden}"), format!("/{path}"));
+        let shown = rpc::shown_address(&format!("{scheme}://{host}{hidden}"));
+        let path = format!("/{path}");
         let address = format!("{}://{host}{path}", transport.name());
         Ok(Self { transport, address, path, shown, options, backoff })
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -11,11 +10,10 @@ use std::thread;
 use alloy_genesis::ChainConfig;
 use alloy_primitives::{B256, Bytes, U64};
 use anyhow::{Context, anyhow, bail, ensure};
-use client::TlsDial;
+use client::{Endpoint, EndpointAddress};
 use execution::{ChainSpec, SealedBlock, Transaction};
-use rpc::{Client, ClientError, ConnectOptions, SessionClient, quote, read_json, response};
+use rpc::{ClientError, quote, read_json, shown_address};
 use serde_json::{Value, json};
-use tokio::runtime::{Builder, Runtime};
 
 use super::{GivenBlock, Outcome, VerifyArgs, chain, judge};
 use crate::console::printed;
@@ -41,11 +39,11 @@ pub(super) fn verify_all(
     if wanted.is_empty() {
         return Ok(());
     }
-    let opened = EndpointAddress::parse(url, args.cacert.as_deref())
+    let opened = parse_address(url, args.cacert.as_deref())
         .and_then(|address| Ok((open(args, url, &address, wanted)?, address)));
     let ((chain, blocks), address) = match opened {
         Ok(opened) => opened,
-        Err(error) => return print(url, Err(error)),
+        Err(error) => return print(&shown_address(url), Err(error)),
     };
     // Workers take the next block each, and end when nobody takes outcomes any more.
     let next = AtomicUsize::new(0);
@@ -86,7 +84,7 @@ fn open(
     address: &EndpointAddress,
     wanted: Vec<Wanted>,
 ) -> anyhow::Result<(ChainSpec, Vec<Task>)> {
-    let mut endpoint = address.connect().map_err(|error| of_endpoint(url, error))?;
+    let mut endpoint = BlockSource::connect(address).map_err(|error| of_endpoint(url, error))?;
     let chain = endpoint.chain(args, url)?;
     let has_range = wanted.iter().any(|wanted| matches!(wanted, Wanted::Range(_)));
     let head = has_range.then(|| endpoint.head()).flatten();
@@ -100,7 +98,8 @@ fn of_endpoint(url: &str, error: anyhow::Error) -> anyhow::Error {
         let fault = cause.downcast_ref();
         matches!(fault, Some(Broken { .. } | Closed { .. } | Connect { .. } | Timeout { .. }))
     });
-    error.context(if is_silent { format!("no answer from {url}") } else { url.to_owned() })
+    let url = shown_address(url);
+    error.context(if is_silent { format!("no answer from {url}") } else { url })
 }
 
 /// Verifies a block over a connection that is opened where there is none, or the last call failed.
@@ -108,7 +107,7 @@ fn verify_one(
     args: &VerifyArgs,
     address: &EndpointAddress,
     chain: &ChainSpec,
-    kept: &mut Option<Endpoint>,
+    kept: &mut Option<BlockSource>,
     task: &Task,
 ) -> anyhow::Result<Outcome> {
     let id = match task {
@@ -117,7 +116,7 @@ fn verify_one(
     };
     let mut endpoint = match kept.take() {
         Some(endpoint) => endpoint,
-        None => address.connect()?,
+        None => BlockSource::connect(address)?,
     };
     let block = endpoint.block(id)?;
     let given = endpoint.witness(&block)?;
@@ -127,8 +126,8 @@ fn verify_one(
 
 /// Fetches one block and its witness.
 pub(super) fn fetch(url: &str, cacert: Option<&Path>, block: &str) -> anyhow::Result<GivenBlock> {
-    let (id, address) = (NamedBlock::parse(block)?, EndpointAddress::parse(url, cacert)?);
-    let fetched = address.connect().and_then(|mut endpoint| {
+    let (id, address) = (NamedBlock::parse(block)?, parse_address(url, cacert)?);
+    let fetched = BlockSource::connect(&address).and_then(|mut endpoint| {
         let block = endpoint.block(&id)?;
         let given = endpoint.witness(&block)?;
         Ok(GivenBlock { block, given })
@@ -256,86 +255,25 @@ fn range(text: &str) -> anyhow::Result<Option<RangeInclusive<u64>>> {
     Ok(Some(first..=last))
 }
 
-struct Endpoint {
-    runtime: Runtime,
-    client: EndpointClient,
+/// Reads the URL of an endpoint.
+fn parse_address(url: &str, cacert: Option<&Path>) -> anyhow::Result<EndpointAddress> {
+    Ok(EndpointAddress::parse(url, cacert, None)?)
 }
 
-enum EndpointClient {
-    Http(Box<Client>),
-    /// Over a WebSocket, or bare JSON-RPC over a Unix socket, as all clients have it.
-    Session(SessionClient),
-}
+/// A connection to an endpoint.
+struct BlockSource(Endpoint);
 
-/// Where the endpoint is, and how it is called.
-struct EndpointAddress {
-    /// As the client takes it.
-    address: String,
-    is_http: bool,
-    options: ConnectOptions,
-}
-
-impl EndpointAddress {
-    /// Reads `http://HOST:PORT/PATH`, the same with `https`, `ws` or `wss`, or the path of a Unix
-    /// socket.
-    fn parse(text: &str, cacert: Option<&Path>) -> anyhow::Result<Self> {
-        let mut options = ConnectOptions::default();
-        let Some((scheme, rest)) = text.split_once("://") else {
-            if text.contains('/') || Path::new(text).exists() {
-                let address = format!("unix:{}", std::path::absolute(text)?.display());
-                return Ok(Self { address, is_http: false, options });
-            }
-            return Ok(Self { address: text.to_owned(), is_http: true, options });
-        };
-        let (plain, is_tls) = match scheme {
-            "http" | "https" => ("http", scheme == "https"),
-            "ws" | "wss" => ("ws", scheme == "wss"),
-            _ => bail!("{} is neither http(s):// nor ws(s)://", quote(text)),
-        };
-        let mut address = text.to_owned();
-        if is_tls {
-            let host = rest.split(['/', '?']).next().unwrap_or_default();
-            ensure!(!host.is_empty() && !host.contains('@'), "{} names no host", quote(text));
-            let has_port = host.rsplit(']').next().is_some_and(|end| end.contains(':'));
-            let port = if has_port { "" } else { ":443" };
-            let dial = TlsDial::new(&format!("{host}{port}"), cacert)?;
-            options.dial = Some(Arc::new(dial));
-            address = format!("{plain}://{host}{port}{}", &rest[host.len()..]);
-        }
-        Ok(Self { address, is_http: plain == "http", options })
+impl BlockSource {
+    fn connect(address: &EndpointAddress) -> anyhow::Result<Self> {
+        let answer_bytes = usize::try_from(VERIFY_FILE_BYTES).unwrap_or(usize::MAX);
+        Ok(Self(address.connect(VERIFY_CALL_TIME, answer_bytes)?))
     }
 
-    fn connect(&self) -> anyhow::Result<Endpoint> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (address, options) = (&*self.address, self.options.clone());
-        let client = if self.is_http {
-            let mut client = runtime.block_on(Client::connect_with(address, options))?;
-            client.set_timeout(VERIFY_CALL_TIME);
-            client.set_answer_bytes(usize::try_from(VERIFY_FILE_BYTES).unwrap_or(usize::MAX));
-            EndpointClient::Http(client.into())
-        } else {
-            let mut client = runtime.block_on(SessionClient::connect_with(address, options))?;
-            client.set_timeout(VERIFY_CALL_TIME);
-            EndpointClient::Session(client)
-        };
-        Ok(Endpoint { runtime, client })
-    }
-}
-
-impl Endpoint {
     /// The result of a call; an error of the endpoint's is one that says the method.
     fn call(&mut self, method: &str, params: &Value) -> anyhow::Result<Bytes> {
-        let answer = match &mut self.client {
-            EndpointClient::Http(client) => self.runtime.block_on(client.call_raw(method, params)),
-            EndpointClient::Session(client) => {
-                self.runtime.block_on(client.call_raw(method, params))
-            }
-        };
-        let answer = answer.with_context(|| method.to_owned())?;
-        let result = response::result(&answer).with_context(|| method.to_owned())?;
-        ensure!(result != "null", "{method}: there is no such block");
-        let start = result.as_ptr() as usize - answer.as_ptr() as usize;
-        Ok(answer.slice(start..start + result.len()).into())
+        let result = self.0.call(method, params).with_context(|| method.to_owned())?;
+        ensure!(result != b"null"[..], "{method}: there is no such block");
+        Ok(result)
     }
 
     /// A quantity that a method without parameters answers.

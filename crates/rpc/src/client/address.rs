@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::client::error::ClientError;
 use crate::jwt::JwtSecret;
 use crate::limits::CONNECT_TIME;
-use crate::quote::quote;
+use crate::quote::shown_address;
 use crate::transport::socket::Stream;
 
 /// The options of a client's connections.
@@ -56,7 +56,7 @@ const UNIX: &str = "unix:";
 impl Address {
     /// Reads `host:port`, `unix:/path/of/a/socket`, or a URL of the one scheme that is spoken.
     pub(crate) fn parse(text: &str, scheme: &str) -> Result<Self, ClientError> {
-        let fault = |reason: String| ClientError::Address { address: quote(text), reason };
+        let fault = |reason: String| ClientError::Address { address: shown_address(text), reason };
         if let Some(path) = text.strip_prefix(UNIX) {
             if !path.starts_with('/') {
                 return Err(fault("the path of the socket is to be absolute".into()));
@@ -138,10 +138,11 @@ mod tests {
     fn an_unusable_address_is_refused_with_the_reason() {
         let check = |text: &str, expected: &str| {
             let error = Address::parse(text, "http").expect_err(text).to_string();
-            assert!(error.contains(expected), "{error}");
+            assert!(error.contains(expected) && !error.contains("secret"), "{error}");
         };
         check("https://node:8551", "only http://");
         check("ws://node:8551", "only http://");
+        check("ws://user:secret@node:8551", "only http://");
         check("", "cannot use \"\"");
         check("http://", "cannot use");
         check("node:99999", "no number up to 65535");

@@ -1,0 +1,195 @@
+//! Endpoints of JSON-RPC as people write them, called one call at a time.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::Bytes;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rpc::rest::HeaderValue;
+use rpc::rest::header::AUTHORIZATION;
+use rpc::{Client, ClientError, ConnectOptions, JwtSecret, SessionClient, response, shown_address};
+use serde::Serialize;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::tls::TlsDial;
+
+/// Where an endpoint of JSON-RPC is, and how it is called.
+#[derive(Clone, Debug)]
+pub struct EndpointAddress {
+    /// As the clients of `rpc` take it.
+    address: String,
+    is_http: bool,
+    options: ConnectOptions,
+}
+
+impl EndpointAddress {
+    /// Reads `http://HOST:PORT/PATH`, the same with `https`, `ws` or `wss`, `HOST:PORT`, or the
+    /// path of a Unix socket, which has a slash or exists. A user and a password before the host
+    /// are sent as HTTP has it (RFC 7617).
+    ///
+    /// Over TLS the server has to prove who it is, to the system's authorities or to those in
+    /// `cacert`, a file of certificates in PEM. A secret makes the token of each HTTP request and
+    /// WebSocket; it takes the place of a password.
+    ///
+    /// # Errors
+    /// [`ClientError::Address`] if the text is none of these.
+    pub fn parse(
+        text: &str,
+        cacert: Option<&Path>,
+        secret: Option<JwtSecret>,
+    ) -> Result<Self, ClientError> {
+        let fault = |reason: String| ClientError::Address { address: shown_address(text), reason };
+        let mut options = ConnectOptions { secret, ..Default::default() };
+        let Some((scheme, rest)) = text.split_once("://") else {
+            if text.contains('/') || Path::new(text).exists() {
+                let path = std::path::absolute(text).map_err(|error| fault(error.to_string()))?;
+                let address = format!("unix:{}", path.display());
+                return Ok(Self { address, is_http: false, options });
+            }
+            return Ok(Self { address: text.to_owned(), is_http: true, options });
+        };
+        let (plain, is_tls) = match scheme {
+            "http" | "https" => ("http", scheme == "https"),
+            "ws" | "wss" => ("ws", scheme == "wss"),
+            _ => return Err(fault("it is neither http(s):// nor ws(s)://".into())),
+        };
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        let (user, host) = match authority.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, authority),
+        };
+        if host.is_empty() {
+            return Err(fault("it names no host".into()));
+        }
+        if let Some(user) = user {
+            let basic = format!("Basic {}", STANDARD.encode(percent_decoded(user)));
+            let basic = HeaderValue::from_str(&basic).map_err(|error| fault(error.to_string()))?;
+            options.headers.insert(AUTHORIZATION, basic);
+        }
+        let has_port = host.rsplit(']').next().is_some_and(|end| end.contains(':'));
+        let port = if is_tls && !has_port { ":443" } else { "" };
+        if is_tls {
+            let dial = TlsDial::new(&format!("{host}{port}"), cacert);
+            options.dial = Some(Arc::new(dial.map_err(|error| fault(error.to_string()))?));
+        }
+        let address = format!("{plain}://{host}{port}{path}");
+        Ok(Self { address, is_http: plain == "http", options })
+    }
+
+    /// Connects. Each call may take `call_time`, and over HTTP an answer has at most
+    /// `answer_bytes`; over the others [`SessionClient`]'s bound holds.
+    ///
+    /// # Errors
+    /// If no server listens there, or it refuses a WebSocket.
+    pub fn connect(
+        &self,
+        call_time: Duration,
+        answer_bytes: usize,
+    ) -> Result<Endpoint, ClientError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime
+            .map_err(|source| ClientError::Connect { address: self.address.clone(), source })?;
+        let (address, options) = (&*self.address, self.options.clone());
+        let client = if self.is_http {
+            let mut client = runtime.block_on(Client::connect_with(address, options))?;
+            client.set_timeout(call_time);
+            client.set_answer_bytes(answer_bytes);
+            Connection::Http(client.into())
+        } else {
+            let mut client = runtime.block_on(SessionClient::connect_with(address, options))?;
+            client.set_timeout(call_time);
+            Connection::Session(client)
+        };
+        Ok(Endpoint { runtime, client })
+    }
+}
+
+/// A connection to an endpoint of JSON-RPC, whose calls return when they are answered.
+///
+/// It must not be used by a task of an async runtime: it has a runtime of its own.
+#[derive(Debug)]
+pub struct Endpoint {
+    runtime: Runtime,
+    client: Connection,
+}
+
+#[derive(Debug)]
+enum Connection {
+    Http(Box<Client>),
+    /// Over a WebSocket, or bare JSON-RPC over a Unix socket, as all clients have it.
+    Session(SessionClient),
+}
+
+impl Endpoint {
+    /// The result of a call, as JSON text.
+    ///
+    /// # Errors
+    /// [`ClientError::Rpc`] if the endpoint answers with an error; others if there is no answer.
+    pub fn call(&mut self, method: &str, params: impl Serialize) -> Result<Bytes, ClientError> {
+        let answer = match &mut self.client {
+            Connection::Http(client) => self.runtime.block_on(client.call_raw(method, params)),
+            Connection::Session(client) => self.runtime.block_on(client.call_raw(method, params)),
+        }?;
+        let result = response::result(&answer)?;
+        let start = result.as_ptr() as usize - answer.as_ptr() as usize;
+        Ok(answer.slice(start..start + result.len()).into())
+    }
+}
+
+/// A text with the bytes that `%` and two hex digits stand for.
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut rest = text.as_bytes();
+    let mut decoded = Vec::with_capacity(rest.len());
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(meant) if byte == b'%' => {
+                decoded.push(meant);
+                rest = &after[2..];
+            }
+            _ => {
+                decoded.push(byte);
+                rest = after;
+            }
+        }
+    }
+    decoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_url_a_host_or_a_path() {
+        let check = |text: &str, address: &str, is_http, basic: Option<&str>| {
+            let parsed = EndpointAddress::parse(text, None, None).expect(text);
+            assert_eq!((&*parsed.address, parsed.is_http), (address, is_http));
+            let header = parsed.options.headers.get(AUTHORIZATION);
+            let header = header.map(|value| value.to_str().expect("letters"));
+            assert_eq!(header, basic, "{text}");
+        };
+        check("http://node:1/path?a=b", "http://node:1/path?a=b", true, None);
+        check("node:1", "node:1", true, None);
+        check("ws://node", "ws://node", false, None);
+        check("/run/node.ipc", "unix:/run/node.ipc", false, None);
+        // RFC 7617 section 2.
+        let basic = Some("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+        check("http://Aladdin:open%20sesame@node:1", "http://node:1", true, basic);
+        check("ws://Aladdin:open sesame@node:1/x", "ws://node:1/x", false, basic);
+    }
+
+    #[test]
+    fn an_unusable_address_is_refused_without_its_password() {
+        let check = |text: &str, expected: &str| {
+            let error = EndpointAddress::parse(text, None, None).expect_err(text).to_string();
+            assert!(error.contains(expected) && !error.contains("word"), "{error}");
+        };
+        check("ftp://user:word@node", "neither http(s):// nor ws(s)://");
+        check("http://user:word@", "names no host");
+        check("https://user:word@no de", "no name that a certificate can have");
+    }
+}
