@@ -15,8 +15,30 @@ const SHELLS: [(&str, &str); 3] =
     [("bash", "deponent.bash"), ("fish", "deponent.fish"), ("zsh", "_deponent")];
 
 /// The program's commands that have a page of their own.
-const PAGES: [&str; 8] =
-    ["node", "config", "verify", "init", "import", "export", "db", "completions"];
+const PAGES: [&str; 22] = [
+    "node",
+    "config",
+    "verify",
+    "init",
+    "import",
+    "export",
+    "db",
+    "completions",
+    "call",
+    "estimate",
+    "block",
+    "tx",
+    "receipt",
+    "logs",
+    "balance",
+    "nonce",
+    "code",
+    "storage",
+    "chain",
+    "gas-price",
+    "rpc",
+    "abi",
+];
 
 /// Files of the repository that the archive has beside the program.
 const DOCUMENTS: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"];

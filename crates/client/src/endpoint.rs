@@ -137,6 +137,11 @@ impl Endpoint {
         let start = result.as_ptr() as usize - answer.as_ptr() as usize;
         Ok(answer.slice(start..start + result.len()).into())
     }
+
+    /// Lets time pass between two calls, in which a WebSocket's pings are answered.
+    pub fn pause(&mut self, time: Duration) {
+        self.runtime.block_on(tokio::time::sleep(time));
+    }
 }
 
 /// A text with the bytes that `%` and two hex digits stand for.

@@ -73,6 +73,56 @@ enum Command {
     },
     /// Build and validate a chain on a temporary node, and measure how long witnesses take.
     Demo(DemoArgs),
+    #[command(flatten)]
+    Tool(tools::Command),
+}
+
+/// The commands by what they are for, as `--help` lists them.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Run a node", &["node", "config", "status"]),
+    ("Chains and their files", &["init", "import", "export", "db"]),
+    ("Witnesses", &["verify", "witness", "demo", "bench"]),
+    (
+        "Ask any endpoint of JSON-RPC",
+        &[
+            "call",
+            "estimate",
+            "block",
+            "tx",
+            "receipt",
+            "logs",
+            "balance",
+            "nonce",
+            "code",
+            "storage",
+            "chain",
+            "gas-price",
+            "rpc",
+            "abi",
+        ],
+    ),
+    ("This program", &["completions", "man", "help"]),
+];
+
+/// Has `--help` list the commands by [`GROUPS`], each with the first sentence about it.
+fn grouped(command: clap::Command) -> clap::Command {
+    let about = |name: &str| {
+        let found = command.get_subcommands().find(|command| command.get_name() == name);
+        let about = found.and_then(clap::Command::get_about).map(ToString::to_string);
+        let about = about.unwrap_or_else(|| "Print help, of a command too".into());
+        let end = [". ", ": deponent", ", as TOML"].into_iter().filter_map(|end| about.find(end));
+        about[..end.min().unwrap_or(about.len())].trim_end_matches('.').to_owned()
+    };
+    let mut text = String::new();
+    for (heading, names) in GROUPS {
+        text += &format!("{heading}:\n");
+        for name in names {
+            text += &format!("  {name:<12} {}\n", about(name));
+        }
+        text.push('\n');
+    }
+    let template = "{about-with-newline}\n{usage-heading} {usage}\n\n";
+    command.help_template(format!("{template}{text}Options:\n{{options}}"))
 }
 
 /// The exit status where the program is called wrongly; clap's too.
@@ -88,7 +138,8 @@ fn usage_of_node() -> clap::Command {
 /// Runs the program with the arguments of its process.
 pub fn main() -> ExitCode {
     let given: Vec<OsString> = std::env::args_os().collect();
-    let matches = flags::read(Cli::command(), &given).unwrap_or_else(|fault| fault.exit());
+    let matches = flags::read(grouped(Cli::command()), &given);
+    let matches = matches.unwrap_or_else(|fault| fault.exit());
     let Cli { command, log } = Cli::from_arg_matches(&matches).unwrap_or_else(|fault| fault.exit());
     if let Command::Node(args) = &command
         && let Err(fault) = args.check()
@@ -121,6 +172,7 @@ pub fn main() -> ExitCode {
         Command::Db(args) => commands::db(&args),
         Command::Bench { arguments } => return crate::bench::run(&arguments),
         Command::Demo(args) => crate::demo::run(&args),
+        Command::Tool(command) => return run_tool(&command),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -135,6 +187,21 @@ pub fn main() -> ExitCode {
             }
         },
     }
+}
+
+/// Runs a command over an endpoint, and prints its output.
+fn run_tool(command: &tools::Command) -> ExitCode {
+    let outcome = tools::run(command).and_then(|output| {
+        written(output.text.as_bytes())?;
+        Ok(output.failure)
+    });
+    let (words, status) = match outcome {
+        Ok(None) => return ExitCode::SUCCESS,
+        Ok(Some(failure)) => (failure, 1),
+        Err(error) => (printed(&error), tools::exit_status(&error)),
+    };
+    eprintln!("deponent: {words}");
+    ExitCode::from(status)
 }
 
 /// Reads the level of the log again, from the file of `--config` and the same command line, and

@@ -255,3 +255,18 @@ fn completions_and_man_pages_have_the_flags() {
         assert!(help.contains(heading), "{help}");
     }
 }
+
+#[test]
+fn help_lists_each_command_in_one_group() {
+    let command = Cli::command();
+    let mut names: Vec<_> =
+        command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
+    names.push("help".to_owned());
+    let mut listed: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    names.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(names, listed);
+    let help = grouped(command).render_help().to_string();
+    assert!(help.contains("\n  tx           Print a transaction\n"), "{help}");
+    assert!(help.contains("--log.level") && help.contains("-h, --help"), "{help}");
+}

@@ -5,6 +5,7 @@ mod bad_input;
 mod benchmark;
 mod cli;
 mod client;
+mod commands;
 mod dashboard;
 mod engine_api;
 mod examples;
