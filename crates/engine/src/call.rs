@@ -3,12 +3,17 @@
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::read::view::VersionState;
+use crate::tries::Tries;
 use alloy_consensus::Header;
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256, Bytes, U256};
 use execution::{
-    BlockError, Call, CallOutcome, CreatedAccessList, Estimate, Overrides, StateOverrides,
-    UnsignedCall,
+    BlockCalls, BlockError, Call, CallOutcome, CreatedAccessList, Estimate, Overrides, RootedState,
+    Simulation, SimulationOptions, StateOverrides, UnsignedCall,
 };
+use state::NodeStore;
+use trie::Account;
+use trie::versioned::run_serially;
+use witness::{Change, Code, State, StateError};
 
 impl Engine {
     /// Makes a message call in a valid block of any branch, on the state after it. It changes
@@ -61,6 +66,23 @@ impl Engine {
         })
     }
 
+    /// Simulates blocks on top of a valid block of any branch. See [`execution::simulate()`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more.
+    pub fn simulate(
+        &self,
+        block_hash: B256,
+        blocks: Vec<BlockCalls>,
+        options: SimulationOptions<'_>,
+    ) -> Result<Simulation, Error> {
+        let nodes = self.shared.chain.database.nodes();
+        self.on_state(block_hash, |header, state| {
+            let state = RootsOfCall { nodes, state };
+            execution::simulate(self.chain(), (header, block_hash), blocks, options, state)
+        })
+    }
+
     /// Runs something on the state after a block.
     fn on_state<T>(
         &self,
@@ -79,5 +101,42 @@ impl Engine {
             (Ok(_), BlockError::State(error)) => error.into(),
             (Ok(_), error) => Error::Evm(error.to_string()),
         })
+    }
+}
+
+/// The state after a block, and the roots of what calls make of it.
+#[derive(Debug)]
+struct RootsOfCall<'a> {
+    nodes: &'a NodeStore,
+    state: VersionState<'a>,
+}
+
+impl State for RootsOfCall<'_> {
+    fn account(&mut self, address: Address) -> Result<Option<Account>, StateError> {
+        self.state.account(address)
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> Result<U256, StateError> {
+        self.state.storage(address, slot)
+    }
+
+    fn code(&mut self, code_hash: B256) -> Result<Bytes, StateError> {
+        self.state.code(code_hash)
+    }
+
+    fn code_to_run(&mut self, code_hash: B256) -> Result<Code, StateError> {
+        self.state.code_to_run(code_hash)
+    }
+
+    fn block_hash(&mut self, number: u64) -> Result<B256, StateError> {
+        self.state.block_hash(number)
+    }
+}
+
+impl RootedState for RootsOfCall<'_> {
+    /// Each root is made from the block's state anew: what calls change is little.
+    fn root_after(&mut self, changes: &[Change]) -> Result<B256, StateError> {
+        let mut tries = Tries::new(self.nodes.clone(), self.state.version())?;
+        Ok(tries.finish(&Change::hashed(changes), &run_serially)?)
     }
 }

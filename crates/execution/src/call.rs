@@ -185,7 +185,7 @@ impl<'a> Site<'a> {
         let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
         // The inspector sees all collisions of contracts (EIP-7610).
         db.restart_exactly();
-        let bounded = (opcode::TSTORE, Instruction::new(bounded_tstore::<S>));
+        let bounded = (opcode::TSTORE, Instruction::new(bounded_tstore::<OverriddenState<'_, S>>));
         let mut evm = evm_with(&mut db, env, Some(bounded), (inspector, CodeInspector));
         evm.set_inspector_enabled(true);
         let result = match prepare(&mut evm, &self.overrides.state) {
@@ -199,7 +199,10 @@ impl<'a> Site<'a> {
             return Err(error.into());
         }
         match result {
-            Ok(found) => Ok(ended(found.result)),
+            Ok(found) => {
+                let (end, gas) = ended(&found.result);
+                Ok(Ran::Ended { end, gas })
+            }
             Err(EVMError::Transaction(reason)) => {
                 let balance = recorder.state.account(call.from)?.map(|account| account.balance);
                 Ok(Ran::Refused(money_first(call, balance.unwrap_or_default(), reason)))
@@ -310,7 +313,11 @@ impl<'a> Site<'a> {
 pub(crate) const INSUFFICIENT_FUNDS: &str = "insufficient funds for gas * price + value";
 
 /// The reason for which geth refuses a call: too little money comes before too little gas.
-fn money_first(call: &Call, balance: U256, reason: InvalidTransaction) -> InvalidTransaction {
+pub(crate) fn money_first(
+    call: &Call,
+    balance: U256,
+    reason: InvalidTransaction,
+) -> InvalidTransaction {
     let lacks_gas = matches!(
         reason,
         InvalidTransaction::CallGasCostMoreThanGasLimit { .. }
@@ -326,22 +333,24 @@ fn money_first(call: &Call, balance: U256, reason: InvalidTransaction) -> Invali
     }
 }
 
-fn ended(result: ExecutionResult) -> Ran {
-    let (end, gas) = match result {
+/// How a call ended, and its gas.
+pub(crate) fn ended(result: &ExecutionResult) -> (End, ResultGas) {
+    match result {
         // So the library says that the caller has the last nonce.
         ExecutionResult::Success { output: Output::Create(_, None), gas, .. } => {
-            (End::Halted(HaltReason::NonceOverflow), gas)
+            (End::Halted(HaltReason::NonceOverflow), *gas)
         }
-        ExecutionResult::Success { output, gas, .. } => (End::Returned(output.into_data()), gas),
-        ExecutionResult::Revert { output, gas, .. } => (End::Reverted(output), gas),
-        ExecutionResult::Halt { reason, gas, .. } => (End::Halted(reason), gas),
-    };
-    Ran::Ended { end, gas }
+        ExecutionResult::Success { output, gas, .. } => {
+            (End::Returned(output.data().clone()), *gas)
+        }
+        ExecutionResult::Revert { output, gas, .. } => (End::Reverted(output.clone()), *gas),
+        ExecutionResult::Halt { reason, gas, .. } => (End::Halted(reason.clone()), *gas),
+    }
 }
 
 /// TSTORE, within the bound of a call's memory.
-fn bounded_tstore<S: State>(
-    context: InstructionContext<'_, Context<'_, OverriddenState<'_, S>>, EthInterpreter>,
+pub(crate) fn bounded_tstore<S: State>(
+    context: InstructionContext<'_, Context<'_, S>, EthInterpreter>,
 ) -> InstructionExecResult {
     match context.host.journaled_state.journal.len() < CALL_CHANGES {
         true => host::tstore(context),

@@ -220,6 +220,12 @@ impl ChainSpec {
         }
     }
 
+    /// Whether a block is taken for one after the merge that has not been made, as geth decides it
+    /// (`IsPostMerge`).
+    pub(crate) fn is_taken_for_merged(&self, number: u64, timestamp: u64) -> bool {
+        self.is_merged_at(number) == Some(true) || self.is_shanghai_active_at_timestamp(timestamp)
+    }
+
     /// The total difficulty with which proof of work ends; `None` if it is no criterion for a block
     /// with (or without) proof of work.
     pub(crate) fn terminal_total_difficulty(&self, has_proof_of_work: bool) -> Option<U256> {

@@ -44,12 +44,12 @@ pub(crate) fn evm<S: State>(db: &mut BlockCache<S>, env: EvmEnv) -> BlockEvm<'_,
     evm_with(db, env, None, CodeInspector)
 }
 
-/// As [`evm`], with one more instruction replaced, at the gas price of the replaced one, and under
+/// As [`evm`], with more instructions replaced, at the gas price of the replaced ones, and under
 /// another inspector.
 pub(crate) fn evm_with<'a, S: State, I>(
     db: &'a mut BlockCache<S>,
     env: EvmEnv,
-    more: Option<(u8, Instruction<EthInterpreter, Context<'a, S>>)>,
+    more: impl IntoIterator<Item = (u8, Instruction<EthInterpreter, Context<'a, S>>)>,
     inspector: I,
 ) -> BlockEvm<'a, S, I>
 where

@@ -1,6 +1,6 @@
 use crate::ahead::{AheadOutcome, AheadOutcomes, RunOptions};
 use crate::cache::BlockCache;
-use crate::codes::{self, Markers};
+use crate::codes::{self, Context, Markers};
 use crate::evm::{BlockEvm, environment, evm};
 use crate::recorder::{ReadError, Recorder, TransactionCodes, account_info};
 use crate::rules::{self, BlockRules};
@@ -27,6 +27,7 @@ use revm::context_interface::Cfg as _;
 use revm::database::BundleAccount;
 use revm::database::states::bundle_state::BundleRetention;
 use revm::database_interface::Database;
+use revm::inspector::Inspector;
 use revm::state::EvmState;
 use revm::state::bal::BlockAccessIndex;
 use std::borrow::Cow;
@@ -199,9 +200,18 @@ fn run_all<S: BlockState>(
         .db_mut()
         .0
         .set_bal_index(BlockAccessIndex::new(transactions.len() as u64 + 1));
+    end(chain, block.header.timestamp, executor)
+}
+
+/// Runs what comes behind the transactions: system calls, withdrawals and rewards.
+pub(crate) fn end<'a, S: State, I: Inspector<Context<'a, S>>>(
+    chain: &ChainSpec,
+    timestamp: u64,
+    mut executor: EthBlockExecutor<'_, BlockEvm<'a, S, I>, BlockRules<'_>, Receipts>,
+) -> Result<BlockExecutionResult<Receipt>, BlockError> {
     let logs = executor.receipts().iter().flat_map(|receipt| receipt.logs());
-    let deposits = deposits(chain, block.header.timestamp, logs)?;
-    check_system_contracts(chain, block.header.timestamp, &mut executor)?;
+    let deposits = deposits(chain, timestamp, logs)?;
+    check_system_contracts(chain, timestamp, executor.evm_mut().db_mut())?;
     // alloy-evm refuses a deposit with more than one topic, which the rule allows.
     let receipts = std::mem::take(&mut executor.receipts);
     let (_, mut result) = executor.finish().map_err(system_call_failed)?;
@@ -410,10 +420,10 @@ const DEPOSIT_EVENT_SIGNATURE_HASH: B256 =
 
 /// From Prague on a block is invalid when a contract that its end calls has no code (EIP-7002,
 /// EIP-7251, EIP-8282).
-fn check_system_contracts<S: BlockState>(
+fn check_system_contracts<S: State>(
     chain: &ChainSpec,
     timestamp: u64,
-    executor: &mut Executor<'_, '_, S>,
+    db: &mut BlockCache<S>,
 ) -> Result<(), InvalidBlock> {
     let prague = chain.is_prague_active_at_timestamp(timestamp);
     let amsterdam = chain.is_amsterdam_active_at_timestamp(timestamp);
@@ -424,7 +434,7 @@ fn check_system_contracts<S: BlockState>(
         (amsterdam, BUILDER_EXIT_REQUEST_PREDEPLOY_ADDRESS),
     ];
     for (_, address) in contracts.into_iter().filter(|(active, _)| *active) {
-        let account = executor.evm_mut().db_mut().basic(address);
+        let account = db.basic(address);
         let account = account.map_err(|error| InvalidBlock::Execution(error.to_string()))?;
         if account.is_none_or(|account| account.is_empty_code_hash()) {
             return Err(InvalidBlock::SystemContractEmpty(address));
@@ -477,7 +487,7 @@ fn finish<S: BlockState>(
 }
 
 /// The change of one account; `None` if it ends as it began.
-fn change(address: Address, account: &BundleAccount) -> Option<Change> {
+pub(crate) fn change(address: Address, account: &BundleAccount) -> Option<Change> {
     let storage_wiped = account.status.was_destroyed();
     let slots: Vec<_> = account
         .storage

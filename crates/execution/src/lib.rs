@@ -10,6 +10,7 @@
 //! - [`intrinsic_gas`] is what a transaction must bring along, whatever it runs.
 //! - [`select()`] chooses the transactions of a block under construction.
 //! - [`create_access_list`] finds the access list of such a call.
+//! - [`simulate()`] runs calls in blocks that become part of no chain.
 //! - [`stateless`] is the input and the result of EIP-8025.
 //!
 //! The crate has no features, and is pure: no I/O, clock, threads or randomness. Gas is in units of
@@ -90,6 +91,7 @@ mod proof_of_work;
 mod recorder;
 mod rules;
 mod select;
+mod simulate;
 pub mod stateless;
 mod touched;
 mod unsigned;
@@ -122,6 +124,10 @@ pub use overrides::{AccountOverride, BlockOverrides, Overrides, StateOverrides, 
 pub use payload::{decode_payload, validate_versioned_hashes};
 pub use proof_of_work::next_difficulty;
 pub use select::{BlobLimit, Candidates, Selection, select};
+pub use simulate::{
+    BlockCalls, Refusal, RefusalKind, RootedState, SimulatedBlock, SimulatedCall, SimulatedLog,
+    Simulation, SimulationOptions, simulate,
+};
 pub use touched::{CreatedAccessList, create_access_list};
 pub use unsigned::UnsignedCall;
 pub use validate::{

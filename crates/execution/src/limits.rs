@@ -29,3 +29,10 @@ pub(crate) const HEADER_GROWTH: usize = 64;
 /// The most runs of a call that an access list is made for. Each run but the last finds something
 /// new, and a contract could have them go on for ever; those that compilers make need three.
 pub(crate) const ACCESS_LIST_RUNS: usize = 16;
+
+/// The most blocks of a simulation, with those between that were not asked for: geth's.
+pub(crate) const SIMULATED_BLOCKS: u64 = 256;
+
+/// The seconds from a simulated block to the next, where no time is given: a slot of mainnet, as
+/// in geth.
+pub(crate) const BLOCK_SECONDS: u64 = 12;

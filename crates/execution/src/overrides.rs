@@ -1,5 +1,7 @@
 //! Overrides: what a call sees in place of the state's.
 
+use crate::cache::BlockCache;
+use crate::code_cache::bytecode;
 use crate::codes::Context;
 use crate::evm::BlockEvm;
 use crate::recorder::ReadError;
@@ -7,11 +9,11 @@ use alloy_consensus::Header;
 use alloy_evm::Evm;
 use alloy_primitives::map::{AddressMap, B256Map};
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
-use revm::Database;
 use revm::context::JournalTr;
 use revm::database_interface::bal::EvmDatabaseError;
 use revm::inspector::Inspector;
 use revm::state::{Account as EvmAccount, EvmStorageSlot};
+use revm::{Database, DatabaseCommit};
 use std::collections::BTreeMap;
 use trie::{Account, EMPTY_ROOT_HASH};
 use witness::{State, StateError};
@@ -101,6 +103,11 @@ pub enum StorageOverride {
 }
 
 impl StorageOverride {
+    const fn slots(&self) -> &BTreeMap<U256, U256> {
+        let (Self::Whole(slots) | Self::Some(slots)) = self;
+        slots
+    }
+
     fn value(&self, slot: &U256) -> Option<U256> {
         match self {
             Self::Whole(slots) => Some(slots.get(slot).copied().unwrap_or_default()),
@@ -117,15 +124,34 @@ pub(crate) enum Inapplicable {
     Read(EvmDatabaseError<ReadError>),
 }
 
-/// Puts into the EVM what it would not ask the state for.
-///
-/// The EVM takes the slots of an account that it creates as zero unless they are in its journal.
-/// A precompiled contract that is overridden is an ordinary account, but warm, as all that the fork
-/// has are (EIP-2929); where it was moved to, it is cold.
+/// Puts into the EVM what it would not ask the state for: the slots of an account that it creates,
+/// which it takes as zero unless they are in its journal, and precompiled contracts.
 pub(crate) fn prepare<'a, 'o, S: State, I: Inspector<Context<'a, OverriddenState<'o, S>>>>(
     evm: &mut BlockEvm<'a, OverriddenState<'o, S>, I>,
     overrides: &StateOverrides,
 ) -> Result<(), Inapplicable> {
+    move_precompiles(evm, overrides).map_err(Inapplicable::Refused)?;
+    for (&address, found) in overrides {
+        let Some(slots) = found.storage.as_ref().map(StorageOverride::slots) else { continue };
+        let info = evm.db_mut().basic(address).map_err(Inapplicable::Read)?.unwrap_or_default();
+        let mut account = EvmAccount::from(info).with_cold_mark();
+        for (&slot, &value) in slots {
+            let mut value = EvmStorageSlot::new(value, account.transaction_id);
+            value.mark_cold();
+            account.storage.insert(slot, value);
+        }
+        evm.journaled_state.state.insert(address, account);
+    }
+    Ok(())
+}
+
+/// Moves and removes precompiled contracts; if they cannot be moved, the reason is in geth's words.
+/// One that is overridden is an ordinary account, but warm, as all that the fork has are
+/// (EIP-2929); where it was moved to, it is cold.
+pub(crate) fn move_precompiles<'a, S: State, I: Inspector<Context<'a, S>>>(
+    evm: &mut BlockEvm<'a, S, I>,
+    overrides: &StateOverrides,
+) -> Result<(), String> {
     let warm = evm.components().2.addresses().copied().collect();
     evm.journaled_state.warm_precompiles(&warm);
     // The order decides which of two contracts that are moved to one place is there.
@@ -135,12 +161,10 @@ pub(crate) fn prepare<'a, 'o, S: State, I: Inspector<Context<'a, OverriddenState
         let found = &overrides[&address];
         if let Some(target) = found.precompile_moved_to {
             if evm.components().2.get(&address).is_none() {
-                let reason = format!("account {address} is not a precompile");
-                return Err(Inapplicable::Refused(reason));
+                return Err(format!("account {address} is not a precompile"));
             }
             if overrides.contains_key(&target) {
-                let reason = format!("account {target} is already overridden");
-                return Err(Inapplicable::Refused(reason));
+                return Err(format!("account {target} is already overridden"));
             }
             let mut moved = None;
             let precompiles = evm.precompiles_mut();
@@ -151,18 +175,45 @@ pub(crate) fn prepare<'a, 'o, S: State, I: Inspector<Context<'a, OverriddenState
             precompiles.apply_precompile(&target, |_| moved);
         }
         evm.precompiles_mut().apply_precompile(&address, |_| None);
-        let Some(StorageOverride::Whole(slots) | StorageOverride::Some(slots)) = &found.storage
-        else {
-            continue;
-        };
-        let info = evm.db_mut().basic(address).map_err(Inapplicable::Read)?.unwrap_or_default();
-        let mut account = EvmAccount::from(info).with_cold_mark();
+    }
+    Ok(())
+}
+
+/// Writes the overrides into the cache of a block, as a transaction before its first one would.
+/// Accounts that they leave empty are there, as in geth.
+pub(crate) fn write<S: State>(
+    db: &mut BlockCache<S>,
+    overrides: &StateOverrides,
+) -> Result<(), EvmDatabaseError<ReadError>> {
+    for (&address, found) in overrides.iter().filter(|(_, found)| found.has_fields()) {
+        let before = db.basic(address)?;
+        let mut info = before.clone().unwrap_or_default();
+        info.balance = found.balance.unwrap_or(info.balance);
+        info.nonce = found.nonce.unwrap_or(info.nonce);
+        if let Some(code) = &found.code {
+            (info.code_hash, info.code) = (keccak256(code), Some(bytecode(code.clone())));
+            db.recorder().note_written(info.code_hash, code.clone());
+        }
+        let mut account = EvmAccount::from(info);
+        account.mark_touch();
+        let wipes = matches!(found.storage, Some(StorageOverride::Whole(_)));
+        if let (Some(before), true) = (&before, wipes) {
+            let mut wiped = EvmAccount::from(before.clone());
+            wiped.mark_touch();
+            wiped.mark_selfdestruct();
+            db.commit(AddressMap::from_iter([(address, wiped)]));
+        }
+        let slots = found.storage.iter().flat_map(StorageOverride::slots);
         for (&slot, &value) in slots {
-            let mut value = EvmStorageSlot::new(value, account.transaction_id);
-            value.mark_cold();
+            let before = if wipes { U256::ZERO } else { db.storage(address, slot)? };
+            let value = EvmStorageSlot::new_changed(before, value, account.transaction_id);
             account.storage.insert(slot, value);
         }
-        evm.journaled_state.state.insert(address, account);
+        if before.is_none() || wipes || account.is_empty() {
+            // revm takes an account that is empty and touched for deleted, unless it is new.
+            account.mark_created();
+        }
+        db.commit(AddressMap::from_iter([(address, account)]));
     }
     Ok(())
 }

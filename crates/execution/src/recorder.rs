@@ -90,6 +90,11 @@ impl<S> Recorder<S> {
         }
     }
 
+    /// Begins a block of which this is the header.
+    pub(crate) fn begin_block(&mut self, chain: &ChainSpec, header: &Header) {
+        self.may_delegate = chain.is_prague_active_at_timestamp(header.timestamp);
+    }
+
     /// Forgets all reads: the next transaction is independent of them.
     pub(crate) fn restart(&mut self) {
         (self.error, self.lowest_ancestor) = (None, None);

@@ -4,6 +4,7 @@
 use crate::{Call, Transaction};
 use alloy_consensus::transaction::RlpEcdsaEncodableTx;
 use alloy_consensus::{Signed, TxEip1559, TxEip4844, TxEip7702, TxLegacy};
+use alloy_eips::eip2718::Encodable2718;
 use alloy_primitives::{Signature, U256, keccak256};
 use alloy_rlp::{Encodable, Header};
 
@@ -86,7 +87,15 @@ where
     Signed::new_unchecked(transaction, UNSIGNED, hash).into()
 }
 
-/// The `v` of one without a signature is zero, which no signed one has.
+/// The bytes of a transaction without a signature, as its block has them. The `v` of one of the
+/// first type is zero, which no signed one has.
+pub(crate) fn encoded(transaction: &Transaction) -> Vec<u8> {
+    match transaction {
+        Transaction::Legacy(legacy) => encoded_legacy(legacy.tx()),
+        typed => typed.encoded_2718(),
+    }
+}
+
 fn encoded_legacy(legacy: &TxLegacy) -> Vec<u8> {
     let mut fields = Vec::new();
     legacy.rlp_encode_fields(&mut fields);

@@ -261,7 +261,7 @@ pub fn validate_body_roots(block: &SealedBlock) -> Result<(), InvalidBlock> {
 }
 
 /// The root of the trie of these items, each encoded by `encode`.
-fn root_of_list<T>(items: &[T], encode: impl Fn(&T, &mut dyn BufMut)) -> B256 {
+pub(crate) fn root_of_list<T>(items: &[T], encode: impl Fn(&T, &mut dyn BufMut)) -> B256 {
     let (mut encoded, mut ends) = (Vec::new(), vec![0]);
     for item in items {
         encode(item, &mut encoded);

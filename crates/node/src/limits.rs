@@ -49,6 +49,22 @@ pub const CALL_GAS: u64 = 50_000_000;
 /// 16 MiB could name 350,000.
 pub const OVERRIDDEN_ACCOUNTS: usize = 1 << 14;
 
+/// The most blocks of an `eth_simulateV1`: geth's.
+pub const SIMULATED_BLOCKS: usize = 256;
+
+/// The most calls of a block of an `eth_simulateV1`: geth's.
+pub const BLOCK_CALLS: usize = 5_000;
+
+/// The most calls of an `eth_simulateV1`: geth's.
+pub const SIMULATED_CALLS: usize = 10_000;
+
+/// The most bytes of an answer of `eth_simulateV1`, about. With the gas of a call, logs could have
+/// 60 MB, and returned data 200 MB.
+pub const SIMULATION_BYTES: usize = 16 << 20;
+
+/// The most time of an `eth_simulateV1`, as geth; a call that has begun ends by its gas.
+pub const SIMULATION_TIME: Duration = Duration::from_secs(5);
+
 /// The most threads that a flag may ask for: more than the processors of any machine, and too few
 /// to exhaust one.
 pub(crate) const THREADS: usize = 1024;

@@ -43,6 +43,10 @@ impl<'a> VersionState<'a> {
         }
     }
 
+    pub(crate) fn version(&self) -> Version {
+        self.reader.version()
+    }
+
     fn known(&mut self, address: Address) -> Result<KnownAccount, StateError> {
         if self.is_over.is_some_and(|is_over| is_over.load(Ordering::Relaxed)) {
             return Err(StateError::Storage("the block has run".into()));

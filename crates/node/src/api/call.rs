@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use alloy_eips::eip2930::{AccessList, AccessListItem};
+use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, hex};
 use engine_api::json::{Data, Entries, FixedData, Object, Quantity, Quantity256};
@@ -12,7 +13,6 @@ use execution::{
 };
 use rpc::{Error, Json, Params};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::{Api, refusal, state};
 use crate::limits::{CALL_GAS, OVERRIDDEN_ACCOUNTS};
@@ -201,7 +201,7 @@ pub(super) struct OverriddenAccount {
 /// The block overrides, as geth takes them.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct OverriddenBlock {
+pub(super) struct OverriddenBlock {
     number: Option<Quantity256>,
     difficulty: Option<Quantity256>,
     time: Option<Quantity>,
@@ -210,26 +210,40 @@ struct OverriddenBlock {
     prev_randao: Option<FixedData<32>>,
     base_fee_per_gas: Option<Quantity256>,
     blob_base_fee: Option<Quantity256>,
-    beacon_root: Option<IgnoredAny>,
-    withdrawals: Option<IgnoredAny>,
+    beacon_root: Option<FixedData<32>>,
+    withdrawals: Option<Vec<Object<WithdrawalFields>>>,
+}
+
+/// The block overrides that were read.
+#[derive(Default)]
+pub(super) struct ReadBlock {
+    pub(super) block: BlockOverrides,
+    pub(super) beacon_root: Option<B256>,
+    pub(super) withdrawals: Vec<Withdrawal>,
 }
 
 impl OverriddenBlock {
     fn read(self) -> Result<BlockOverrides, Error> {
-        for (name, given) in [("beaconRoot", self.beacon_root), ("withdrawals", self.withdrawals)] {
-            if given.is_some() {
+        let (beacon_root, withdrawals) = (self.beacon_root.is_some(), self.withdrawals.is_some());
+        for (name, given) in [("beaconRoot", beacon_root), ("withdrawals", withdrawals)] {
+            if given {
                 return Err(unfit(format!(
                     "block override \"{name}\" is not supported for this RPC method"
                 )));
             }
         }
+        Ok(self.read_all()?.block)
+    }
+
+    /// All of them, as a simulation takes them.
+    pub(super) fn read_all(self) -> Result<ReadBlock, Error> {
         let word = |name: &str, given: Option<Quantity256>| match given {
             Some(Quantity256(value)) => u64::try_from(value).map(Some).map_err(|_| {
                 Error::invalid_params(format!("block override {name}: {value} is over 64 bits"))
             }),
             None => Ok(None),
         };
-        Ok(BlockOverrides {
+        let block = BlockOverrides {
             number: word("number", self.number)?,
             timestamp: self.time.map(|time| time.0),
             gas_limit: self.gas_limit.map(|limit| limit.0),
@@ -238,7 +252,34 @@ impl OverriddenBlock {
             base_fee_per_gas: word("baseFeePerGas", self.base_fee_per_gas)?,
             blob_base_fee: self.blob_base_fee.map(|price| fee(Some(price))).transpose()?,
             difficulty: self.difficulty.map(|difficulty| difficulty.0),
+        };
+        let withdrawals = self.withdrawals.into_iter().flatten();
+        Ok(ReadBlock {
+            block,
+            beacon_root: self.beacon_root.map(B256::from),
+            withdrawals: withdrawals.map(|Object(one)| one.into()).collect(),
         })
+    }
+}
+
+/// `Withdrawal`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WithdrawalFields {
+    index: Quantity,
+    validator_index: Quantity,
+    address: FixedData<20>,
+    amount: Quantity,
+}
+
+impl From<WithdrawalFields> for Withdrawal {
+    fn from(fields: WithdrawalFields) -> Self {
+        Self {
+            index: fields.index.0,
+            validator_index: fields.validator_index.0,
+            address: fields.address.into(),
+            amount: fields.amount.0,
+        }
     }
 }
 
@@ -276,7 +317,7 @@ const ERROR: [u8; 4] = [0x08, 0xc3, 0x79, 0xa0];
 const PANIC: [u8; 4] = [0x4e, 0x48, 0x7b, 0x71];
 
 /// The reason in what a call reverted with, if it is written as Solidity does, in geth's words.
-fn revert_reason(output: &[u8]) -> Option<String> {
+pub(super) fn revert_reason(output: &[u8]) -> Option<String> {
     let (selector, arguments) = output.split_first_chunk()?;
     match *selector {
         ERROR => {

@@ -1,14 +1,15 @@
 //! The chain as applications see it.
 
-use alloy_primitives::{B256, U64, U256};
+use alloy_primitives::{Address, B256, U64, U256};
 use alloy_rlp::Encodable;
 use alloy_rpc_types_eth::{Block, BlockTransactions, Header, Transaction};
 use engine::BlockRecord;
 use engine_api::json::FixedData;
+use execution::SealedBlock;
 use rpc::{Error, Json, Params};
 
 use super::blocks::NumberOrTag;
-use super::transactions::transaction;
+use super::transactions::shown_transaction;
 use super::{Api, refusal};
 use crate::feed::sync_status;
 
@@ -66,22 +67,30 @@ pub(super) fn header_by_number(api: &Api, mut params: Params<'_>) -> Result<Json
 }
 
 fn shown_header(record: &BlockRecord, size: Option<U256>) -> Header {
-    let block = &record.block;
+    header(&record.block, size)
+}
+
+fn header(block: &SealedBlock, size: Option<U256>) -> Header {
     Header { hash: block.hash(), inner: block.header.clone(), total_difficulty: None, size }
 }
 
-type RpcBlock = Block<Transaction<execution::Transaction>>;
+pub(super) type RpcBlock = Block<Transaction<execution::Transaction>>;
 
 fn block(record: &BlockRecord, full: bool) -> RpcBlock {
-    let block = &record.block;
+    shown_block(&record.block, &record.senders, full)
+}
+
+/// A block with its transactions, or with their hashes.
+pub(super) fn shown_block(block: &SealedBlock, senders: &[Address], full: bool) -> RpcBlock {
     let body = &block.body;
     let transactions = if full {
-        let full = (0..body.transactions.len()).map_while(|index| transaction(record, index));
+        let full = 0..body.transactions.len();
+        let full = full.map_while(|index| shown_transaction(block, senders, index));
         BlockTransactions::Full(full.collect())
     } else {
         BlockTransactions::Hashes(body.transactions.iter().map(|tx| *tx.hash()).collect())
     };
-    let header = shown_header(record, Some(U256::from(block.length())));
+    let header = header(block, Some(U256::from(block.length())));
     let uncles = body.ommers.iter().map(|ommer| ommer.hash_slow()).collect();
     Block { header, uncles, transactions, withdrawals: body.withdrawals.clone() }
 }

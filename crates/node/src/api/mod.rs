@@ -23,6 +23,7 @@ mod overview;
 mod payload;
 mod pool;
 mod raw;
+mod simulate;
 mod state;
 mod status;
 mod stored;
@@ -360,6 +361,7 @@ const PUBLIC: &[Entry] = &[
     method("eth_getUncleCountByBlockHash", uncles::count_by_hash),
     method("eth_getUncleCountByBlockNumber", uncles::count_by_number),
     method("eth_maxPriorityFeePerGas", fees::tip),
+    method("eth_simulateV1", simulate::simulate),
     quick("admin_nodeInfo", network::node_info),
     quick("admin_peers", network::peers),
     method("debug_chainConfig", config::chain),

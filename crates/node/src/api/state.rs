@@ -1,11 +1,12 @@
 //! The state after any kept block: accounts, slots, codes, and their proofs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U64, U256};
 use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
 use alloy_serde::JsonStorageKey;
-use engine::StateView;
+use engine::{BlockRecord, StateView};
 use engine_api::json::{Entries, FixedData};
 use rpc::{Code, Error, Json, Params, quote};
 use trie::Account;
@@ -144,12 +145,22 @@ pub(super) fn block(api: &Api, params: &mut Params<'_>) -> Result<B256, Error> {
 }
 
 fn named(api: &Api, id: Option<BlockId>) -> Result<B256, Error> {
-    let id = match id {
-        // No block is built for it: its state is that of the head.
-        None | Some(BlockId::Number(NumberOrTag::Pending)) => BlockId::Number(NumberOrTag::Latest),
-        Some(id) => id,
-    };
+    let id = of_state(id);
     let record = api.block_by_id(&id)?;
     let record = record.ok_or_else(|| Error::new(Code::Server, format!("there is no {id}")))?;
     Ok(record.hash())
+}
+
+/// The block of a parameter that may be absent; `None` where there is no such block.
+pub(super) fn record(api: &Api, id: Option<BlockId>) -> Result<Option<Arc<BlockRecord>>, Error> {
+    api.block_by_id(&of_state(id))
+}
+
+/// The block whose state is meant: the head where none is named.
+fn of_state(id: Option<BlockId>) -> BlockId {
+    match id {
+        // No block is built for it: its state is that of the head.
+        None | Some(BlockId::Number(NumberOrTag::Pending)) => BlockId::Number(NumberOrTag::Latest),
+        Some(id) => id,
+    }
 }

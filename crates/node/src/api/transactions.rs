@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use alloy_consensus::Transaction as _;
 use alloy_consensus::transaction::{Recovered, TransactionInfo};
-use alloy_primitives::{B256, U64};
+use alloy_primitives::{Address, B256, U64};
 use alloy_rpc_types_eth::{Log, Transaction, TransactionReceipt};
 use engine::BlockRecord;
 use engine_api::json::{FixedData, Quantity};
-use execution::ChainSpec;
+use execution::{ChainSpec, SealedBlock};
 use rpc::{Code, Error, Json, Params, Pieces};
 
 use super::blocks::{BlockId, NumberOrTag};
@@ -137,7 +137,15 @@ pub(super) fn transaction(
     record: &BlockRecord,
     index: usize,
 ) -> Option<Transaction<execution::Transaction>> {
-    let BlockRecord { block, senders, .. } = record;
+    shown_transaction(&record.block, &record.senders, index)
+}
+
+/// A block's transaction at `index`, where it has so many.
+pub(super) fn shown_transaction(
+    block: &SealedBlock,
+    senders: &[Address],
+    index: usize,
+) -> Option<Transaction<execution::Transaction>> {
     let transaction = block.body.transactions.get(index)?;
     let recovered = Recovered::new_unchecked(transaction.clone(), *senders.get(index)?);
     let info = TransactionInfo {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::{geth_estimates, geth_methods};
+use crate::{geth_estimates, geth_methods, geth_simulations};
 use alloy_eips::eip2718::Encodable2718;
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, bytes};
@@ -79,6 +79,7 @@ async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
     let sessions = [session("ours").await, session("geth").await];
     pair.differ.extend(geth_methods::differences(&sessions[0], &sessions[1]).await);
     pair.differ.extend(geth_estimates::differences(&sessions).await);
+    pair.differ.extend(geth_simulations::differences(&sessions).await);
     pair.subscriptions_agree(&sessions).await;
     let nonce = blocks.iter().map(Vec::len).sum::<usize>() as u64;
     pair.logs_agree(&sessions, &world, nonce).await;

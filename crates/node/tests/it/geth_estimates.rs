@@ -8,7 +8,7 @@ use testing::{Random, rounds};
 
 /// Accounts that are overridden and called: some are there, some not, and none is precompiled, for
 /// geth's estimates run a precompiled contract that is overridden.
-const ACCOUNTS: [Address; 5] = [
+pub(crate) const ACCOUNTS: [Address; 5] = [
     Address::repeat_byte(0xaa),
     Address::repeat_byte(0xbb),
     Address::repeat_byte(0xcc),
@@ -84,7 +84,7 @@ fn slots(random: &mut Random) -> Value {
     (0..3).map(|_| (word(4).to_string(), json!(word(3)))).collect::<serde_json::Map<_, _>>().into()
 }
 
-fn overridden(random: &mut Random) -> Value {
+pub(crate) fn overridden(random: &mut Random) -> Value {
     let mut account = json!({});
     if random.one_in(3) {
         account["balance"] = json!(random.pick(&["0x0", "0x1", "0xf4240", "0x56bc75e2d63100000"]));
@@ -105,12 +105,8 @@ fn overridden(random: &mut Random) -> Value {
     account
 }
 
-/// A call and its overrides.
-fn request(random: &mut Random) -> Value {
-    let mut overrides = json!({});
-    for _ in 0..1 + random.below(4) {
-        overrides[random.pick(&ACCOUNTS).to_string()] = overridden(random);
-    }
+/// A call.
+pub(crate) fn call(random: &mut Random) -> Value {
     let mut call = json!({ "from": random.pick(&ACCOUNTS), "to": account(random) });
     if random.one_in(2) {
         let length = random.below(200);
@@ -132,6 +128,16 @@ fn request(random: &mut Random) -> Value {
         let item = json!({ "address": random.pick(&ACCOUNTS), "storageKeys": [B256::ZERO] });
         call["accessList"] = json!([item]);
     }
+    call
+}
+
+/// A call and its overrides.
+fn request(random: &mut Random) -> Value {
+    let mut overrides = json!({});
+    for _ in 0..1 + random.below(4) {
+        overrides[random.pick(&ACCOUNTS).to_string()] = overridden(random);
+    }
+    let call = call(random);
     if !random.one_in(3) {
         return json!([call, "latest", overrides]);
     }
@@ -219,7 +225,7 @@ fn calls() -> Vec<Value> {
     calls
 }
 
-async fn answer(client: &SessionClient, method: &str, params: &Value) -> Value {
+pub(crate) async fn answer(client: &SessionClient, method: &str, params: &Value) -> Value {
     match client.call(method, params).await {
         Ok(answer) => answer,
         Err(ClientError::Rpc(error)) => json!([error.code, error.message, error.data]),

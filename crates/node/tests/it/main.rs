@@ -14,6 +14,7 @@ mod files;
 mod geth;
 mod geth_estimates;
 mod geth_methods;
+mod geth_simulations;
 mod inspect;
 mod integrations;
 mod load;

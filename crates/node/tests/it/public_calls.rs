@@ -114,6 +114,27 @@ fn logs() -> Value {
     call(&format!("0x5b{}600056", "5f5fa0".repeat(8000)), &[])
 }
 
+/// The largest simulations: those of one call, of calls that return most for their gas, of the
+/// most calls and blocks, and of the most that is overridden.
+fn simulations() -> Vec<(&'static str, Value)> {
+    let code = |code: &str| json!({ CALLED: { "code": code } });
+    let of = |state: Value, calls: Vec<Value>| json!([{ "blockStateCalls": [{ "stateOverrides": state, "calls": calls }] }]);
+    let one = || vec![json!({ "to": CALLED })];
+    let logs = format!("0x5b{}600056", "5f5fa0".repeat(8000));
+    let slots = |at| (format!("0x{at:064x}"), json!(format!("0x{at:064x}")));
+    let slots: Map<String, Value> = many(138, slots);
+    let transient = format!("0x5b{}600056", "5a5a5d".repeat(8000));
+    let blocks = json!([{ "blockStateCalls": vec![json!({}); 256] }]);
+    vec![
+        ("simulated logs", of(code(&logs), one())),
+        ("simulated transient slots", of(code(&transient), one())),
+        ("simulated data", of(code("0x620199a06000f3"), vec![one()[0].clone(); 900])),
+        ("simulated calls", of(json!({}), vec![json!({}); 2_300])),
+        ("simulated blocks", blocks),
+        ("simulated slots", of(json!({ CALLED: { "state": slots } }), one())),
+    ]
+}
+
 /// So many items, as many as a body has room for.
 fn many<T: FromIterator<I>, I>(bytes_each: usize, item: impl Fn(usize) -> I) -> T {
     (0..(16 << 20) / bytes_each - 20).map(item).collect()
@@ -178,6 +199,12 @@ async fn no_call_takes_more_memory_than_is_counted() {
         // The program's own pages are there before.
         public.call_raw("eth_call", small).await.expect("an answer");
         measure(name, &process, &mut public, ("eth_call", params)).await;
+    }
+    for (name, simulated) in simulations() {
+        let (process, mut public, _dir) = start().await;
+        let small = json!([{ "blockStateCalls": [{ "calls": [{}] }] }]);
+        public.call_raw("eth_simulateV1", small).await.expect("an answer");
+        measure(name, &process, &mut public, ("eth_simulateV1", simulated)).await;
     }
     let filter = json!([{ "fromBlock": "latest" }]);
     let logs = |params: &Value| ("eth_getLogs", params.clone());

@@ -63,6 +63,7 @@ async fn every_method_repeats_the_start_of_a_parameter_alone() {
     let public = [
         "eth_call",
         "eth_createAccessList",
+        "eth_simulateV1",
         "eth_estimateGas",
         "eth_getBalance",
         "eth_getBlockByHash",

@@ -51,6 +51,24 @@ pub enum Code {
     ClientLimit,
     /// The answer would be longer than one may be.
     LimitExceeded,
+    /// A call's nonce is below the caller's.
+    NonceTooLow,
+    /// A call's nonce is above the caller's.
+    NonceTooHigh,
+    /// A call's fee is below the base fee.
+    BaseFeeTooLow,
+    /// A call has less gas than it needs before it runs.
+    IntrinsicGas,
+    /// A caller has too little money.
+    InsufficientFunds,
+    /// A call has more gas than its block has left.
+    BlockGasLimit,
+    /// The numbers of blocks do not ascend.
+    BlockNumbers,
+    /// The times of blocks do not ascend.
+    BlockTimes,
+    /// An init code is too large.
+    InitCodeSize,
 }
 
 impl Code {
@@ -74,6 +92,15 @@ impl Code {
             Self::ResourceNotFound => (-32001, "Resource not found"),
             Self::ClientLimit => (-38026, "Client limit exceeded"),
             Self::LimitExceeded => (-32005, "Limit exceeded"),
+            Self::NonceTooLow => (-38010, "Nonce too low"),
+            Self::NonceTooHigh => (-38011, "Nonce too high"),
+            Self::BaseFeeTooLow => (-38012, "Base fee too low"),
+            Self::IntrinsicGas => (-38013, "Intrinsic gas too low"),
+            Self::InsufficientFunds => (-38014, "Insufficient funds"),
+            Self::BlockGasLimit => (-38015, "Block gas limit reached"),
+            Self::BlockNumbers => (-38020, "Block numbers do not ascend"),
+            Self::BlockTimes => (-38021, "Block times do not ascend"),
+            Self::InitCodeSize => (-38025, "Max init code size exceeded"),
         }
     }
 }
@@ -139,7 +166,12 @@ impl Error {
 
     /// [`Code::Server`] for a call that failed, or could not begin: the reason is the message.
     pub fn failed_call(reason: String) -> Self {
-        let (code, _) = Code::Server.wire();
+        Self::of_call(Code::Server, reason)
+    }
+
+    /// An error of calls: the reason is the message.
+    pub fn of_call(code: Code, reason: String) -> Self {
+        let (code, _) = code.wire();
         Self { code, message: Cow::Owned(shortened(reason)), data: None }
     }
 
