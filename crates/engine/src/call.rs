@@ -84,7 +84,7 @@ impl Engine {
     }
 
     /// Runs something on the state after a block.
-    fn on_state<T>(
+    pub(crate) fn on_state<T>(
         &self,
         block_hash: B256,
         run: impl FnOnce(&Header, VersionState<'_>) -> Result<T, BlockError>,

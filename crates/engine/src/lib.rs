@@ -100,6 +100,7 @@ mod shared;
 #[cfg(test)]
 mod simulation;
 mod threads;
+mod trace;
 mod tries;
 mod witnesses;
 

@@ -139,7 +139,7 @@ impl AheadExecutor<'_> {
         let keeps_empty = !self.chain.is_spurious_dragon_active_at_block(self.block.header.number);
         let is_warm = self.chain.is_shanghai_active_at_timestamp(self.block.header.timestamp);
         let asking = stand_in.map(|_| (opcode::COINBASE, Instruction::new(coinbase)));
-        let mut evm = evm_with(&mut db, env, asking, CodeInspector);
+        let mut evm = evm_with(&mut db, env, asking, CodeInspector::default());
         if stand_in.is_some() && is_warm {
             // The real beneficiary stays warm (EIP-3651). If it were cold, an access could run out
             // of gas before it reads, and would not be recorded.

@@ -4,6 +4,7 @@ use crate::evm::{environment, evm_with};
 use crate::limits::CALL_CHANGES;
 use crate::overrides::{Inapplicable, OverriddenState, Overrides, prepare};
 use crate::recorder::Recorder;
+use crate::trace::{Stop, TraceOptions, TransactionEnd};
 use crate::{BlockError, ChainSpec};
 use alloy_consensus::{Header, TxType};
 use alloy_eips::eip2930::AccessList;
@@ -180,19 +181,44 @@ impl<'a> Site<'a> {
     where
         I: for<'c> Inspector<Context<'c, OverriddenState<'s, S>>>,
     {
+        Ok(self.run_traced(call, state, inspector, None)?.0)
+    }
+
+    /// Runs a call under an inspector and, where there is one, a tracer, whose answer is there if
+    /// the call ended.
+    pub(crate) fn run_traced<'s, S: State, I>(
+        &'s self,
+        call: &Call,
+        state: S,
+        inspector: &mut I,
+        tracing: Option<&TraceOptions>,
+    ) -> Result<(Ran, Option<Result<String, Stop>>), BlockError>
+    where
+        I: for<'c> Inspector<Context<'c, OverriddenState<'s, S>>>,
+    {
         let (env, state) = (self.environment(call), self.state(state));
         let recorder = Recorder::new(self.chain, &self.header, state, None, true);
         let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
         // The inspector sees all collisions of contracts (EIP-7610).
         db.restart_exactly();
         let bounded = (opcode::TSTORE, Instruction::new(bounded_tstore::<OverriddenState<'_, S>>));
-        let mut evm = evm_with(&mut db, env, Some(bounded), (inspector, CodeInspector));
+        let mut evm = evm_with(&mut db, env, Some(bounded), (inspector, CodeInspector::default()));
         evm.set_inspector_enabled(true);
+        let (_, (_, inspector), precompiles) = evm.components_mut();
+        inspector.watch = tracing.map(|options| {
+            Box::new(options.watch(precompiles.addresses().copied().collect(), 0, 0))
+        });
         let result = match prepare(&mut evm, &self.overrides.state) {
             Ok(()) => evm.transact_raw(self.transaction(call)),
-            Err(Inapplicable::Refused(reason)) => return Ok(Ran::Inapplicable(reason)),
+            Err(Inapplicable::Refused(reason)) => return Ok((Ran::Inapplicable(reason), None)),
             Err(Inapplicable::Read(error)) => Err(EVMError::Database(error)),
         };
+        let watch = evm.components_mut().1.1.watch.take();
+        let traced = watch.zip(result.as_ref().ok()).map(|(watch, found)| {
+            let (result, state, gas_limit) = (&found.result, &found.state, call.gas);
+            let end = TransactionEnd { result, gas_limit, state, place: None };
+            watch.finish(&end, &mut *evm)
+        });
         drop(evm);
         let recorder = db.recorder();
         if let Some(error) = recorder.error.take() {
@@ -201,11 +227,12 @@ impl<'a> Site<'a> {
         match result {
             Ok(found) => {
                 let (end, gas) = ended(&found.result);
-                Ok(Ran::Ended { end, gas })
+                Ok((Ran::Ended { end, gas }, traced))
             }
             Err(EVMError::Transaction(reason)) => {
                 let balance = recorder.state.account(call.from)?.map(|account| account.balance);
-                Ok(Ran::Refused(money_first(call, balance.unwrap_or_default(), reason)))
+                let reason = money_first(call, balance.unwrap_or_default(), reason);
+                Ok((Ran::Refused(reason), None))
             }
             Err(error) => Err(BlockError::Internal(error.to_string())),
         }

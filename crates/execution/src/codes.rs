@@ -13,29 +13,71 @@
 
 use crate::cache::BlockCache;
 use crate::recorder::delegation_marker;
+use crate::trace::{View, Watch};
 use alloy_primitives::map::{AddressMap, B256Map};
-use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256};
+use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, Log, U256};
 use revm::context::TxEnv;
 use revm::context_interface::JournalTr;
 use revm::context_interface::journaled_state::account::JournaledAccountTr;
 use revm::context_interface::transaction::AuthorizationTr;
+use revm::database_interface::Database as _;
 use revm::inspector::Inspector;
+use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{
-    CallInputs, CallOutcome, CreateInputs, CreateOutcome, Gas, InstructionResult, InterpreterResult,
+    CallInputs, CallOutcome, CreateInputs, CreateOutcome, Gas, InstructionResult, Interpreter,
+    InterpreterResult,
 };
 use revm::primitives::constants::CALL_STACK_LIMIT;
+use revm::primitives::hardfork::SpecId;
 use revm::state::{AccountInfo, EvmState};
 
 /// The EVM's context in [`execute`](crate::execute).
 pub(crate) type Context<'a, S> = alloy_evm::eth::EthEvmContext<&'a mut BlockCache<S>>;
 
-/// Tells the recorder where frames begin and end, and which codes they deployed.
-#[derive(Debug)]
-pub(crate) struct CodeInspector;
+/// Tells the recorder where frames begin and end, and which codes they deployed, and the watch
+/// what runs.
+#[derive(Debug, Default)]
+pub(crate) struct CodeInspector {
+    /// Follows the transaction for a tracer.
+    pub(crate) watch: Option<Box<Watch>>,
+}
 
 impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
-    fn call(&mut self, context: &mut Context<'a, S>, _: &mut CallInputs) -> Option<CallOutcome> {
+    fn step(
+        &mut self,
+        interpreter: &mut Interpreter<EthInterpreter>,
+        context: &mut Context<'a, S>,
+    ) {
+        if let Some(watch) = &mut self.watch {
+            watch.step(interpreter, context);
+        }
+    }
+
+    fn step_end(
+        &mut self,
+        interpreter: &mut Interpreter<EthInterpreter>,
+        context: &mut Context<'a, S>,
+    ) {
+        if let Some(watch) = &mut self.watch {
+            watch.step_end(interpreter, context);
+        }
+    }
+
+    fn log(&mut self, context: &mut Context<'a, S>, log: Log) {
+        if let Some(watch) = &mut self.watch {
+            watch.log(&log, context);
+        }
+    }
+
+    fn call(
+        &mut self,
+        context: &mut Context<'a, S>,
+        inputs: &mut CallInputs,
+    ) -> Option<CallOutcome> {
         context.journaled_state.database.recorder().enter_frame();
+        if let Some(watch) = &mut self.watch {
+            watch.call(inputs, inputs.input.bytes(context), context);
+        }
         None
     }
 
@@ -46,6 +88,9 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
         outcome: &mut CallOutcome,
     ) {
         exit_frame(context, outcome.result.is_ok(), None);
+        if let Some(watch) = &mut self.watch {
+            watch.call_end(outcome, context);
+        }
     }
 
     fn create(
@@ -54,6 +99,9 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
         inputs: &mut CreateInputs,
     ) -> Option<CreateOutcome> {
         context.journaled_state.database.recorder().enter_frame();
+        if let Some(watch) = &mut self.watch {
+            watch.create(inputs, context);
+        }
         collision(context, inputs)
     }
 
@@ -65,6 +113,74 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
     ) {
         let success = outcome.result.is_ok() && outcome.address.is_some();
         exit_frame(context, success, Some(&outcome.result.output));
+        if let Some(watch) = &mut self.watch {
+            watch.create_end(outcome, context);
+        }
+    }
+}
+
+impl<S: witness::State> View for Context<'_, S> {
+    fn spec(&self) -> SpecId {
+        self.cfg.spec
+    }
+
+    fn account(&mut self, address: Address) -> AccountInfo {
+        match self.journaled_state.state.get(&address) {
+            Some(account) => account.info.clone(),
+            None => self.account_before(address).unwrap_or_default(),
+        }
+    }
+
+    fn account_before(&mut self, address: Address) -> Option<AccountInfo> {
+        self.journaled_state.database.basic(address).ok().flatten()
+    }
+
+    fn code(&mut self, account: &AccountInfo) -> Bytes {
+        let code = match &account.code {
+            Some(code) => Some(code.clone()),
+            None => self.journaled_state.database.code_by_hash(account.code_hash).ok(),
+        };
+        code.map(|code| code.original_bytes()).unwrap_or_default()
+    }
+
+    fn slot(&mut self, address: Address, slot: U256) -> [U256; 2] {
+        if let Some(account) = self.journaled_state.state.get(&address) {
+            if let Some(value) = account.storage.get(&slot) {
+                return [value.original_value(), value.present_value()];
+            }
+            if account.is_created() {
+                return [U256::ZERO; 2];
+            }
+        }
+        [self.journaled_state.database.storage(address, slot).unwrap_or_default(); 2]
+    }
+
+    fn is_warm(&self, address: Address) -> bool {
+        let journal = &self.journaled_state;
+        let id = journal.transaction_id;
+        let loaded = journal.state.get(&address);
+        journal.warm_addresses.is_warm(&address)
+            || loaded.is_some_and(|account| !account.is_cold_transaction_id(id))
+    }
+
+    fn is_slot_warm(&self, address: Address, slot: U256) -> bool {
+        let journal = &self.journaled_state;
+        let id = journal.transaction_id;
+        let loaded = journal.state.get(&address).and_then(|account| account.storage.get(&slot));
+        journal.warm_addresses.is_storage_warm(&address, &slot)
+            || loaded.is_some_and(|slot| !slot.is_cold_transaction_id(id))
+    }
+
+    fn beneficiary(&self) -> Address {
+        self.block.beneficiary
+    }
+
+    fn authorities(&self) -> Vec<Address> {
+        self.tx.authorization_list.iter().filter_map(AuthorizationTr::authority).collect()
+    }
+
+    fn logs(&self) -> usize {
+        self.journaled_state.logs.len()
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn environment(chain: &ChainSpec, header: &Header) -> EvmEnv {
 
 /// The EVM of a block on `db`. Its inspector is off; the recorder notes contract creations.
 pub(crate) fn evm<S: State>(db: &mut BlockCache<S>, env: EvmEnv) -> BlockEvm<'_, S> {
-    evm_with(db, env, None, CodeInspector)
+    evm_with(db, env, None, CodeInspector::default())
 }
 
 /// As [`evm`], with more instructions replaced, at the gas price of the replaced ones, and under

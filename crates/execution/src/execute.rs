@@ -181,12 +181,8 @@ fn run_all<S: BlockState>(
         let sender = senders.sender(index)?;
         executor.evm_mut().db_mut().0.set_bal_index(BlockAccessIndex::new(index as u64 + 1));
         let ran = ahead.and_then(|ahead| ahead.take(index));
-        execute_transaction(chain, &mut executor, transaction, sender, ran).map_err(|error| {
-            match error {
-                BlockExecutionError::Internal(error) => BlockError::Internal(error.to_string()),
-                error => InvalidBlock::Transaction { index, reason: reason(&error, sender) }.into(),
-            }
-        })?;
+        execute_transaction(chain, &mut executor, transaction, sender, ran)
+            .map_err(|error| refused(index, sender, &error))?;
         if let (false, Some(receipt)) = (byzantium, executor.receipts.last_mut()) {
             rules::put_root(executor.evm.db_mut(), receipt)
                 .map_err(|error| BlockError::Internal(error.to_string()))?;
@@ -251,6 +247,14 @@ fn system_call_failed(error: BlockExecutionError) -> BlockError {
     match error {
         BlockExecutionError::Internal(error) => BlockError::Internal(error.to_string()),
         error => InvalidBlock::Execution(error.to_string()).into(),
+    }
+}
+
+/// Why the transaction at `index` may not run.
+pub(crate) fn refused(index: usize, sender: Address, error: &BlockExecutionError) -> BlockError {
+    match error {
+        BlockExecutionError::Internal(error) => BlockError::Internal(error.to_string()),
+        error => InvalidBlock::Transaction { index, reason: reason(error, sender) }.into(),
     }
 }
 

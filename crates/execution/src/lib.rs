@@ -11,6 +11,7 @@
 //! - [`select()`] chooses the transactions of a block under construction.
 //! - [`create_access_list`] finds the access list of such a call.
 //! - [`simulate()`] runs calls in blocks that become part of no chain.
+//! - [`trace_call`] and [`trace_block`] run under a tracer, which tells what happened.
 //! - [`stateless`] is the input and the result of EIP-8025.
 //!
 //! The crate has no features, and is pure: no I/O, clock, threads or randomness. Gas is in units of
@@ -89,11 +90,14 @@ mod overrides;
 mod payload;
 mod proof_of_work;
 mod recorder;
+mod revert;
 mod rules;
 mod select;
 mod simulate;
 pub mod stateless;
 mod touched;
+mod trace;
+mod traced;
 mod unsigned;
 mod validate;
 
@@ -123,12 +127,18 @@ pub use ommers::{OMMER_GENERATIONS, validate_ancestry};
 pub use overrides::{AccountOverride, BlockOverrides, Overrides, StateOverrides, StorageOverride};
 pub use payload::{decode_payload, validate_versioned_hashes};
 pub use proof_of_work::next_difficulty;
+pub use revert::revert_reason;
 pub use select::{BlobLimit, Candidates, Selection, select};
 pub use simulate::{
     BlockCalls, Refusal, RefusalKind, RootedState, SimulatedBlock, SimulatedCall, SimulatedLog,
     Simulation, SimulationOptions, simulate,
 };
 pub use touched::{CreatedAccessList, create_access_list};
+pub use trace::{
+    CallTracerConfig, Deadline, FlatCallTracerConfig, PrestateTracerConfig, StructLogConfig,
+    TraceOptions, TracerConfig,
+};
+pub use traced::{Traced, trace_block, trace_call};
 pub use unsigned::UnsignedCall;
 pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,

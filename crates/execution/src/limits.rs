@@ -36,3 +36,6 @@ pub(crate) const SIMULATED_BLOCKS: u64 = 256;
 /// The seconds from a simulated block to the next, where no time is given: a slot of mainnet, as
 /// in geth.
 pub(crate) const BLOCK_SECONDS: u64 = 12;
+
+/// Instructions between two looks at the time of a trace: some microseconds of work.
+pub(crate) const STEPS_BETWEEN_LOOKS: u64 = 1024;

@@ -65,6 +65,22 @@ pub const SIMULATION_BYTES: usize = 16 << 20;
 /// The most time of an `eth_simulateV1`, as geth; a call that has begun ends by its gas.
 pub const SIMULATION_TIME: Duration = Duration::from_secs(5);
 
+/// How long a trace runs unless its configuration says otherwise: geth's default.
+pub(crate) const EVM_TRACE_TIME: Duration = Duration::from_secs(5);
+
+/// The longest time that the configuration of a trace may ask for: so long another one waits.
+pub(crate) const LONGEST_EVM_TRACE_TIME: Duration = Duration::from_secs(60);
+
+/// The most bytes of the answer to one call that traces: struct logs of a full block have more,
+/// and geth makes gigabytes of a loop.
+pub(crate) const EVM_TRACE_BYTES: usize = 64 << 20;
+
+/// Traces that run at a time: two answers of the largest size are made then.
+pub(crate) const EVM_TRACES: usize = 2;
+
+/// Traces that wait for these. Each keeps one of the threads of the port.
+pub(crate) const EVM_TRACES_WAITING: usize = 4;
+
 /// The most threads that a flag may ask for: more than the processors of any machine, and too few
 /// to exhaust one.
 pub(crate) const THREADS: usize = 1024;

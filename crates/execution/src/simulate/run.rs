@@ -101,7 +101,7 @@ impl<S: RootedState> Simulator<'_, S> {
         let logs = CallLogs::new(options.traces_transfers && !amsterdam);
         let env = block_environment(chain, &header, options, calls.block.blob_base_fee);
         let blob_price = env.block_env.blob_excess_gas_and_price;
-        let evm = evm_with(db, env, replaced(chain, &header), (logs, CodeInspector));
+        let evm = evm_with(db, env, replaced(chain, &header), (logs, CodeInspector::default()));
         let rules = BlockRules::new(chain, &header);
         let mut executor = EthBlockExecutor::new(evm, context, rules, Receipts);
         move_precompiles(executor.evm_mut(), &calls.state)

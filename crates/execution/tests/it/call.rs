@@ -30,13 +30,13 @@ fn rich() -> Address {
     Signer::new(1).address()
 }
 
-fn world(code: impl Into<Bytes>, more: Vec<(Address, StartAccount)>) -> World {
+pub(crate) fn world(code: impl Into<Bytes>, more: Vec<(Address, StartAccount)>) -> World {
     let main = StartAccount::contract(code).storage([(1, 11), (2, 22)]);
     let accounts = vec![(rich(), StartAccount::rich()), (MAIN, main)];
     World::new(world::chain("osaka"), accounts.into_iter().chain(more)).with_ancestors(3)
 }
 
-fn to_main() -> Call {
+pub(crate) fn to_main() -> Call {
     Call { to: TxKind::Call(MAIN), gas: GAS, ..Call::default() }
 }
 

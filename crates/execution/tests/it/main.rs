@@ -10,4 +10,5 @@ mod execute;
 mod header;
 mod proof_of_work;
 mod stateless;
+mod trace;
 mod validate;

@@ -29,6 +29,9 @@ mod status;
 mod stored;
 mod subscribe;
 mod timings;
+mod trace;
+mod trace_config;
+mod trace_turns;
 mod traced;
 mod transactions;
 mod uncles;
@@ -373,6 +376,11 @@ const PUBLIC: &[Entry] = &[
     method("debug_getRawHeader", raw::header),
     method("debug_getRawReceipts", raw::receipts),
     method("debug_getRawTransaction", raw::transaction),
+    method("debug_traceBlock", trace::block),
+    method("debug_traceBlockByHash", trace::block_by_hash),
+    method("debug_traceBlockByNumber", trace::block_by_number),
+    method("debug_traceCall", trace::call),
+    method("debug_traceTransaction", trace::transaction),
     quick("net_listening", network::listening),
     quick("net_peerCount", network::peer_count),
     quick("net_version", identity::net_version),

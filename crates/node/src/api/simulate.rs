@@ -8,14 +8,14 @@ use alloy_rpc_types_eth::{BlockTransactions, Log};
 use engine_api::json::{Entries, List, Object};
 use execution::{
     BlockCalls, CallOutcome, Refusal, RefusalKind, SimulatedBlock, SimulatedCall, Simulation,
-    SimulationOptions,
+    SimulationOptions, revert_reason,
 };
 use rpc::{Code, Error, Json, Params, Pieces, RawValue};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::blocks::BlockId;
-use super::call::{Overridden, OverriddenBlock, ReadBlock, Request, overrides, revert_reason};
+use super::call::{Overridden, OverriddenBlock, ReadBlock, Request, overrides};
 use super::eth::{RpcBlock, shown_block};
 use super::{Api, refusal, state};
 use crate::limits::{

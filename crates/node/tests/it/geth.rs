@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::{geth_estimates, geth_methods, geth_simulations};
+use crate::{geth_estimates, geth_methods, geth_simulations, geth_traces};
 use alloy_eips::eip2718::Encodable2718;
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, bytes};
@@ -38,32 +38,10 @@ const DEPLOY: Bytes = bytes!("600160005360016000f3");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let genesis = directory.path().join("genesis.json");
-    let Some(geth) = Geth::find(genesis.clone()) else { return };
-    let world = world();
-    std::fs::write(genesis, serde_json::to_vec(&world.genesis).expect("JSON")).expect("written");
-    let ipc = |name: &str| directory.path().join(format!("{name}.ipc"));
-    let options = NodeOptions {
-        testing: true,
-        ipc: Some(ipc("ours")),
-        ..NodeOptions::new(world.genesis.clone(), directory.path().join("ours"))
-    };
-    let ours = Node::start(options).await.expect("our node starts");
-    let jwt_file = directory.path().join("ours/jwt.hex");
-    let geth_ipc = ipc("geth");
-    let arguments = ["--ipcpath", path_text(&geth_ipc)];
-    let geth = geth.start(&directory.path().join("geth"), &jwt_file, &arguments);
-    let secret = Some(ours.jwt.clone());
-    let mut pair = Pair {
-        ours: Client::connect(&ours.engine_addr.to_string(), secret.clone()).await.unwrap(),
-        geth: Client::connect(&geth.engine_address, secret).await.expect("geth answers"),
-        node: &ours,
-        timestamp: world.genesis.timestamp,
-        head: ours.engine().heads().head,
-        differ: Vec::new(),
-    };
-    let blocks = blocks(&world);
+    let Some(nodes) = Nodes::start(world(CONTRACTS)).await else { return };
+    let world = &nodes.world;
+    let mut pair = nodes.pair().await;
+    let blocks = blocks(world, &[40, 691, CONTRACTS]);
     for transactions in &blocks {
         pair.agree(transactions).await;
         pair.calls_agree(&calls()).await;
@@ -72,25 +50,85 @@ async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
         let block = json!(format!("{depth:#x}"));
         pair.call_agrees(&json!([{"to": LEDGER, "data": B256::ZERO}, block, reader(LEDGER)])).await;
     }
-    let session = async |name: &str| {
-        let address = format!("unix:{}", ipc(name).display());
-        SessionClient::connect(&address, None).await.expect("it listens")
-    };
-    let sessions = [session("ours").await, session("geth").await];
+    let sessions = nodes.sessions().await;
     pair.differ.extend(geth_methods::differences(&sessions[0], &sessions[1]).await);
     pair.differ.extend(geth_estimates::differences(&sessions).await);
     pair.differ.extend(geth_simulations::differences(&sessions).await);
     pair.subscriptions_agree(&sessions).await;
     let nonce = blocks.iter().map(Vec::len).sum::<usize>() as u64;
-    pair.logs_agree(&sessions, &world, nonce).await;
+    pair.logs_agree(&sessions, world, nonce).await;
     let differ = std::mem::take(&mut pair.differ);
     assert!(differ.is_empty(), "{}", differ.join("\n"));
-    ours.stop().await;
+    nodes.ours.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn geth_and_we_trace_alike() {
+    let Some(nodes) = Nodes::start(world(40)).await else { return };
+    let mut pair = nodes.pair().await;
+    for transactions in &blocks(&nodes.world, &[40]) {
+        pair.agree(transactions).await;
+    }
+    let differ = geth_traces::differences(&nodes.sessions().await).await;
+    assert!(differ.is_empty(), "{} differ:\n{}", differ.len(), differ.join("\n"));
+    nodes.ours.stop().await;
+}
+
+/// Both nodes on the same genesis.
+struct Nodes {
+    directory: tempfile::TempDir,
+    world: World,
+    ours: Node,
+    geth: testing::geth::RunningGeth,
+}
+
+impl Nodes {
+    /// Starts them, if there is a geth.
+    async fn start(world: World) -> Option<Self> {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let genesis = directory.path().join("genesis.json");
+        let geth = Geth::find(genesis.clone())?;
+        std::fs::write(genesis, serde_json::to_vec(&world.genesis).expect("JSON"))
+            .expect("written");
+        let options = NodeOptions {
+            testing: true,
+            ipc: Some(directory.path().join("ours.ipc")),
+            ..NodeOptions::new(world.genesis.clone(), directory.path().join("ours"))
+        };
+        let ours = Node::start(options).await.expect("our node starts");
+        let jwt_file = directory.path().join("ours/jwt.hex");
+        let geth_ipc = directory.path().join("geth.ipc");
+        let arguments = ["--ipcpath", path_text(&geth_ipc)];
+        let geth = geth.start(&directory.path().join("geth"), &jwt_file, &arguments);
+        Some(Self { directory, world, ours, geth })
+    }
+
+    async fn pair(&self) -> Pair<'_> {
+        let secret = Some(self.ours.jwt.clone());
+        let address = self.ours.engine_addr.to_string();
+        Pair {
+            ours: Client::connect(&address, secret.clone()).await.expect("ours answers"),
+            geth: Client::connect(&self.geth.engine_address, secret).await.expect("geth answers"),
+            node: &self.ours,
+            timestamp: self.world.genesis.timestamp,
+            head: self.ours.engine().heads().head,
+            differ: Vec::new(),
+        }
+    }
+
+    /// Connections to both over IPC.
+    async fn sessions(&self) -> [SessionClient; 2] {
+        let session = async |name: &str| {
+            let address = format!("unix:{}", self.directory.path().join(name).display());
+            SessionClient::connect(&address, None).await.expect("it listens")
+        };
+        [session("ours.ipc").await, session("geth.ipc").await]
+    }
 }
 
 /// Blocks that touch what witnesses are made of: nothing, codes, new codes, slots written, read,
-/// and deleted until branches collapse.
-fn blocks(world: &World) -> Vec<Vec<Bytes>> {
+/// and deleted until branches collapse. The last ones read so many codes.
+fn blocks(world: &World, codes_read: &[usize]) -> Vec<Vec<Bytes>> {
     let mut nonce = 0;
     let mut sign = |to, input: Bytes, gas| -> Bytes {
         nonce += 1;
@@ -111,7 +149,7 @@ fn blocks(world: &World) -> Vec<Vec<Bytes>> {
     blocks
         .push((0..LEDGER_SLOTS / 2).map(|s| sign(ledger, store(s * 2 + 1, 0), 100_000)).collect());
     blocks.extend(logging_blocks(&mut sign));
-    for (nonce, contracts) in (nonce..).zip([40, 691, CONTRACTS]) {
+    for (nonce, &contracts) in (nonce..).zip(codes_read) {
         let transaction = world.read_codes(nonce, contracts).expect("signs");
         blocks.push(vec![transaction.encoded_2718().into()]);
     }
@@ -244,8 +282,8 @@ fn overridden_calls() -> Vec<Value> {
     calls
 }
 
-fn world() -> World {
-    let mut world = World::new(CONTRACTS).expect("the world is made");
+fn world(contracts: usize) -> World {
+    let mut world = World::new(contracts).expect("the world is made");
     let storage = (0..LEDGER_SLOTS).map(|s| (U256::from(s).into(), U256::from(s + 1).into()));
     let ledger = GenesisAccount {
         code: Some(LEDGER_CODE),

@@ -132,7 +132,7 @@ pub(crate) fn call(random: &mut Random) -> Value {
 }
 
 /// A call and its overrides.
-fn request(random: &mut Random) -> Value {
+pub(crate) fn request(random: &mut Random) -> Value {
     let mut overrides = json!({});
     for _ in 0..1 + random.below(4) {
         overrides[random.pick(&ACCOUNTS).to_string()] = overridden(random);

@@ -15,6 +15,7 @@ mod geth;
 mod geth_estimates;
 mod geth_methods;
 mod geth_simulations;
+mod geth_traces;
 mod inspect;
 mod integrations;
 mod load;

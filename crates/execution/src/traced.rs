@@ -1,0 +1,144 @@
+//! Runs under a tracer: of a call, and of transactions in their block.
+
+use crate::cache::BlockCache;
+use crate::call::{GasCap, Ran, Site};
+use crate::evm::{environment, evm};
+use crate::execute::{self, Executor, Receipts};
+use crate::recorder::Recorder;
+use crate::rules::BlockRules;
+use crate::trace::{Place, Stop, TraceOptions, TransactionEnd};
+use crate::{BlockError, Call, ChainSpec, Overrides, SealedBlock, Senders};
+use alloy_consensus::{Header, Transaction as _};
+use alloy_evm::block::BlockExecutor as _;
+use alloy_evm::eth::EthBlockExecutor;
+use alloy_evm::{Evm, FromRecoveredTx as _};
+use revm::context::TxEnv;
+use revm::inspector::NoOpInspector;
+use witness::State;
+
+/// How a run under a tracer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Traced<T> {
+    /// The tracer's answer.
+    Done(T),
+    /// The call could not begin, for this reason in geth's words, or the block is invalid.
+    Refused(String),
+    /// Its time was over.
+    OutOfTime,
+    /// The answer has too many bytes.
+    TooLong,
+}
+
+impl<T> From<Stop> for Traced<T> {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Time => Self::OutOfTime,
+            Stop::Bytes => Self::TooLong,
+        }
+    }
+}
+
+/// Makes a call under a tracer, as [`call()`](crate::call()) makes it. The answer is JSON.
+///
+/// # Errors
+/// [`BlockError::State`] when the state cannot answer, and [`BlockError::Internal`].
+pub fn trace_call<S: State>(
+    chain: &ChainSpec,
+    header: &Header,
+    call: &Call,
+    overrides: &Overrides,
+    options: &TraceOptions,
+    state: S,
+) -> Result<Traced<String>, BlockError> {
+    let site = Site::new(chain, header, overrides, GasCap::None);
+    let (ran, traced) = site.run_traced(call, state, &mut NoOpInspector, Some(options))?;
+    Ok(match (ran, traced) {
+        (Ran::Inapplicable(reason), _) => Traced::Refused(reason),
+        (Ran::Refused(reason), _) => Traced::Refused(site.refusal(call, &reason)),
+        (Ran::Ended { .. }, Some(Ok(answer))) => Traced::Done(answer),
+        (Ran::Ended { .. }, Some(Err(stop))) => stop.into(),
+        (Ran::Ended { .. }, None) => {
+            return Err(BlockError::Internal("a call was not traced".into()));
+        }
+    })
+}
+
+/// Runs a block's transactions on `state`, which is the state after its parent, and traces all of
+/// them, or the one at `index` alone. The answers are JSON. The block's own results are not
+/// compared with its header.
+///
+/// # Errors
+/// [`BlockError::State`] when the state cannot answer, and [`BlockError::Internal`].
+pub fn trace_block<S: State>(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    senders: &dyn Senders,
+    index: Option<usize>,
+    options: &TraceOptions,
+    state: S,
+) -> Result<Traced<Vec<String>>, BlockError> {
+    let header = &block.header;
+    let recorder = Recorder::new(chain, header, state, None, false);
+    let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
+    let rules = BlockRules::new(chain, header);
+    let evm = evm(&mut db, environment(chain, header));
+    let executor = EthBlockExecutor::new(evm, execute::context(block), rules, Receipts);
+    let outcome = trace_all(chain, block, senders, index, options, executor);
+    match (db.recorder().error.take(), outcome) {
+        (Some(error), _) => Err(error.into()),
+        (None, Err(BlockError::Invalid(reason))) => Ok(Traced::Refused(reason.to_string())),
+        (None, outcome) => outcome,
+    }
+}
+
+fn trace_all<S: State>(
+    chain: &ChainSpec,
+    block: &SealedBlock,
+    senders: &dyn Senders,
+    index: Option<usize>,
+    options: &TraceOptions,
+    mut executor: Executor<'_, '_, S>,
+) -> Result<Traced<Vec<String>>, BlockError> {
+    execute::begin(chain, block, &mut executor)?;
+    let (mut answers, mut taken) = (Vec::new(), 0);
+    for (place, transaction) in block.body.transactions.iter().enumerate() {
+        let is_traced = index.is_none_or(|index| index == place);
+        executor.evm_mut().db_mut().recorder().always_exact = is_traced;
+        executor.evm_mut().set_inspector_enabled(is_traced);
+        if is_traced {
+            let logs = executor.receipts().iter().map(|receipt| receipt.logs().len()).sum();
+            let (_, inspector, precompiles) = executor.evm_mut().components_mut();
+            let precompiled = precompiles.addresses().copied().collect();
+            inspector.watch = Some(Box::new(options.watch(precompiled, logs, taken)));
+        }
+        let sender = senders.sender(place)?;
+        let environment = TxEnv::from_recovered_tx(transaction, sender);
+        let ran = execute::run_transaction(&mut executor, transaction, sender, &environment, None);
+        let watch = executor.evm_mut().components_mut().1.watch.take();
+        let refused = |error| execute::refused(place, sender, &error);
+        let output = ran.map_err(refused)?;
+        if let Some(watch) = watch {
+            let (result, state) = (&output.result.result, &output.result.state);
+            let gas_limit = transaction.gas_limit();
+            let at = Place {
+                block_hash: block.hash(),
+                block_number: block.header.number,
+                transaction_hash: *transaction.hash(),
+                index: place,
+            };
+            let end = TransactionEnd { result, gas_limit, state, place: Some(at) };
+            match watch.finish(&end, &mut **executor.evm_mut()) {
+                Ok(answer) => {
+                    taken += answer.len();
+                    answers.push(answer);
+                }
+                Err(stop) => return Ok(stop.into()),
+            }
+        }
+        if index == Some(place) {
+            break;
+        }
+        execute::commit(chain, &mut executor, &environment, output).map_err(refused)?;
+    }
+    Ok(Traced::Done(answers))
+}
