@@ -29,6 +29,8 @@ pub struct NodeMemory {
     pub unpersisted: u64,
     /// Transactions that wait for a block (`--txpool.memory`).
     pub txpool: u64,
+    /// Their blobs, and those of blocks that are not finalized (`--blobpool.datacap`).
+    pub blobs: u64,
 }
 
 /// For a machine of 8 GiB.
@@ -40,6 +42,7 @@ pub(crate) const DEFAULT_MEMORY: NodeMemory = NodeMemory {
     witnesses: 512 * MIB,
     unpersisted: 256 * MIB,
     txpool: 64 * MIB,
+    blobs: 32 * MIB,
 };
 
 /// Memory that is not divided: a long witness, a block that runs, the program itself.
@@ -63,7 +66,8 @@ impl NodeMemory {
             let part = u128::from(bytes) * u128::from(divided) / u128::from(of);
             u64::try_from(part).unwrap_or(u64::MAX)
         };
-        let Self { http, authrpc, pages, codes, witnesses, unpersisted, txpool } = DEFAULT_MEMORY;
+        let Self { http, authrpc, pages, codes, witnesses, unpersisted, txpool, blobs } =
+            DEFAULT_MEMORY;
         Self {
             http: part(http).max(limits::LEAST_PORT_BYTES),
             authrpc: part(authrpc).max(limits::LEAST_PORT_BYTES),
@@ -72,6 +76,7 @@ impl NodeMemory {
             witnesses: part(witnesses),
             unpersisted: part(unpersisted),
             txpool: part(txpool),
+            blobs: part(blobs),
         }
     }
 
@@ -99,6 +104,7 @@ impl NodeMemory {
             row("nodes of witnesses (--cache.witness-bytes)", self.witnesses),
             row("bytes that wait for the disk (--engine.unpersisted-bytes)", self.unpersisted),
             row("transactions in the pool (--txpool.memory)", self.txpool),
+            row("blobs in the pool (--blobpool.datacap)", self.blobs),
             row("the port of metrics (--metrics)", 2 * limits::METRICS_PORT_BYTES as u64),
             row("a block that runs", limits::BLOCK_BYTES),
             row("the program itself", limits::PROGRAM_BYTES),

@@ -125,6 +125,8 @@ impl PoolFeed {
         for record in joined.filter_map(body) {
             change.included.extend(record.block.body.transactions.iter().map(|it| *it.hash()));
         }
+        let finalized = self.engine.finalized().ok().flatten().as_ref().and_then(body);
+        change.finalized = finalized.map(|record| record.number());
         // From the oldest block on.
         for record in left.iter().take(POOL_REORG_BLOCKS).rev().filter_map(body) {
             let transactions = record.block.body.transactions.iter().zip(&record.senders);

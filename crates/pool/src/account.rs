@@ -7,6 +7,7 @@ use alloy_primitives::U256;
 use crate::entry::{Entry, Pooled};
 use crate::error::Refusal;
 use crate::head::SenderState;
+use crate::limits::ACCOUNT_BLOB_TRANSACTIONS;
 
 /// The transactions of a sender, by nonce.
 ///
@@ -67,22 +68,30 @@ impl Account {
         [pending, queued]
     }
 
+    /// Whether its entries have blobs, which is so for all or for none; `None` without entries.
+    pub(crate) fn has_blobs(&self) -> Option<bool> {
+        Some(self.entries.first_key_value()?.1.pooled.has_blobs())
+    }
+
     /// The last pending entry.
     pub(crate) fn tail(&self) -> Option<&Entry> {
         let nonce = self.next_nonce().checked_sub(1).filter(|_| self.pending > 0)?;
         self.entries.get(&nonce)
     }
 
-    /// Checks nonce and balance as geth does (`ValidateTransactionWithState`).
+    /// Checks nonce and balance beside the other entries, as geth does
+    /// (`ValidateTransactionWithState`).
     pub(crate) fn check(&self, pooled: &Pooled) -> Result<(), Refusal> {
         let (nonce, cost, spent) = (pooled.nonce(), pooled.cost(), self.pending_cost);
-        let SenderState { nonce: next, balance, .. } = self.state;
-        if nonce < next {
-            return Err(Refusal::NonceTooLow { next, nonce });
+        let balance = self.state.balance;
+        if nonce < self.state.nonce {
+            return self.state.check(pooled);
         }
-        if balance < cost {
-            return Err(Refusal::Funds { balance, cost });
+        let has_same = self.entries.contains_key(&nonce);
+        if pooled.has_blobs() && !has_same && nonce > self.next_nonce() {
+            return Err(Refusal::NonceTooHigh { next: self.next_nonce(), nonce });
         }
+        self.state.check(pooled)?;
         if self.is_pending(nonce) {
             let bump = cost.saturating_sub(self.entries[&nonce].pooled.cost());
             if balance < spent.saturating_add(bump) {
@@ -90,6 +99,27 @@ impl Account {
             }
         } else if balance < spent.saturating_add(cost) {
             return Err(Refusal::FundsInAll { balance, spent, cost });
+        }
+        if pooled.has_blobs() && !has_same && self.entries.len() >= ACCOUNT_BLOB_TRANSACTIONS {
+            return Err(Refusal::AccountLimit(self.entries.len()));
+        }
+        if self.has_blobs().is_some_and(|has_blobs| has_blobs != pooled.has_blobs()) {
+            return Err(Refusal::AddressReserved);
+        }
+        Ok(())
+    }
+}
+
+impl SenderState {
+    /// Checks nonce and balance as if the sender had no other transactions.
+    pub(crate) fn check(&self, pooled: &Pooled) -> Result<(), Refusal> {
+        let Self { nonce: next, balance, .. } = *self;
+        let (nonce, cost) = (pooled.nonce(), pooled.cost());
+        if nonce < next {
+            return Err(Refusal::NonceTooLow { next, nonce });
+        }
+        if balance < cost {
+            return Err(Refusal::Funds { balance, cost });
         }
         Ok(())
     }

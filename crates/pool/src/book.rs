@@ -1,6 +1,6 @@
 //! All entries, and the order in which they are evicted.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,6 +13,7 @@ use crate::entry::{Entry, Pooled, Worth};
 use crate::error::Refusal;
 use crate::head::{Head, SenderState};
 use crate::options::Options;
+use crate::sidecars::Sidecars;
 
 /// The place of a sender's last pending entry in the order of eviction, the worst first: those of
 /// senders with more than their slots, then by worth.
@@ -40,6 +41,7 @@ pub(crate) struct Book {
     tails: BTreeSet<Tail>,
     pub(crate) pending: usize,
     memory_bytes: usize,
+    pub(crate) sidecars: Sidecars,
     /// How many entries arrived so far.
     pub(crate) arrived: u64,
     /// The hashes of entries that came or left since they were last taken from here.
@@ -69,6 +71,7 @@ impl Book {
             tails: BTreeSet::new(),
             pending: 0,
             memory_bytes: 0,
+            sidecars: Sidecars::default(),
             arrived: 0,
             changed: Vec::new(),
         }
@@ -92,7 +95,11 @@ impl Book {
         let checked = account.check(&pooled);
         let replaces = account.entries.get(&nonce).map(|entry| entry.pooled.clone());
         let checked = checked.and_then(|()| self.check_delegations(&pooled)).and_then(|()| {
-            let outbid = |old: &Arc<Pooled>| outbids(&pooled, old, options.price_bump_percent);
+            let bump_percent = match pooled.has_blobs() {
+                true => options.blob_price_bump_percent,
+                false => options.price_bump_percent,
+            };
+            let outbid = |old: &Arc<Pooled>| outbids(&pooled, old, bump_percent);
             let is_enough = replaces.as_ref().is_none_or(outbid);
             if is_enough { Ok(()) } else { Err(Refusal::ReplacementUnderpriced) }
         });
@@ -117,6 +124,7 @@ impl Book {
         let mut gone: Vec<_> = self.take(sender, nonce).into_iter().collect();
         self.put(entry);
         self.settle(sender, options);
+        self.sidecars.forget_included(options.sidecar_bytes);
         let refusal = loop {
             let Some((owner, worst)) = self.excess(sender, options) else {
                 gone.iter().for_each(|entry| self.forget_if_empty(entry.pooled.sender()));
@@ -154,6 +162,13 @@ impl Book {
         if self.accounts.get(&sender).is_some_and(|found| found.queued() > options.account_queue) {
             return last(&sender);
         }
+        if self.sidecars.bytes() > options.sidecar_bytes {
+            // There are few: each has a hundred kilobytes.
+            let with_blobs = self.accounts.iter().filter(|(_, it)| it.has_blobs() == Some(true));
+            let worst = with_blobs
+                .filter_map(|(address, it)| Some((it.tail()?.worth(self.head.base_fee), address)));
+            return last(worst.min().map(|(_, address)| address)?);
+        }
         let is_full = self.by_hash.len() > options.transactions;
         if !is_full && self.memory_bytes <= options.memory_bytes {
             return None;
@@ -163,13 +178,16 @@ impl Book {
         last(queue.or_else(|| self.tails.first().map(|(.., address)| address))?)
     }
 
-    /// Makes a new head the pool's. `state` is a sender's account at it.
+    /// Makes a new head the pool's. `state` is a sender's account at it; sidecars of `included`
+    /// transactions stay until they are final.
     pub(crate) fn advance(
         &mut self,
         head: Arc<Head>,
+        included: &HashSet<B256>,
         options: &Options,
-        mut state: impl FnMut(Address) -> SenderState,
+        state: impl Fn(Address) -> SenderState,
     ) {
+        let number = head.header.number;
         let gas = Rules::gas_cap(&head).min(head.header.gas_limit);
         self.head = head;
         let senders: Vec<_> = self.accounts.keys().copied().collect();
@@ -185,9 +203,23 @@ impl Book {
             let over = account.entries.iter().filter(|(_, entry)| is_over(entry));
             let over: Vec<_> = over.map(|(nonce, _)| *nonce).collect();
             for nonce in over {
-                self.take(sender, nonce);
+                let Some(Entry { pooled, .. }) = self.take(sender, nonce) else { continue };
+                if let Some(sidecar) =
+                    pooled.sidecar().filter(|_| included.contains(&pooled.hash()))
+                {
+                    self.sidecars.include(pooled.hash(), sidecar.clone(), number);
+                }
             }
             self.settle(sender, options);
+            // There are no gaps before transactions with blobs.
+            while self
+                .accounts
+                .get(&sender)
+                .is_some_and(|it| it.has_blobs() == Some(true) && it.queued() > 0)
+            {
+                self.take_last(sender);
+                self.settle(sender, options);
+            }
             while self.accounts.get(&sender).is_some_and(|it| it.queued() > options.account_queue) {
                 self.take_last(sender);
                 self.settle(sender, options);
@@ -212,7 +244,7 @@ impl Book {
             self.put(Entry { pooled: Arc::new(pooled), turn: self.arrived });
             self.arrived += 1;
         }
-        self.advance(self.head.clone(), options, state);
+        self.advance(self.head.clone(), &HashSet::new(), options, state);
         while let Some((sender, nonce)) = self.excess(Address::ZERO, options) {
             self.take(sender, nonce);
             self.settle(sender, options);
@@ -256,6 +288,9 @@ impl Book {
             *self.authorities.entry(*authority).or_default() += 1;
         }
         self.memory_bytes += pooled.memory_bytes();
+        if let Some(sidecar) = pooled.sidecar() {
+            self.sidecars.put(pooled.hash(), sidecar.clone());
+        }
         self.by_hash.insert(pooled.hash(), pooled.clone());
         self.changed.push(pooled.hash());
         let account = self.accounts.get_mut(&pooled.sender()).expect("made before its entries");
@@ -273,6 +308,7 @@ impl Book {
             }
         }
         self.memory_bytes -= entry.pooled.memory_bytes();
+        self.sidecars.take(&entry.pooled.hash());
         self.by_hash.remove(&entry.pooled.hash());
         self.changed.push(entry.pooled.hash());
         Some(entry)
@@ -319,8 +355,11 @@ impl Book {
                 return Err(Refusal::DelegatedLimit);
             }
         }
-        let entries = |authority| self.accounts.get(authority).map_or(0, |it| it.entries.len());
-        if pooled.authorities().iter().any(|authority| entries(authority) > 1) {
+        let is_reserved = |authority: &Address| {
+            let account = self.accounts.get(authority);
+            account.is_some_and(|it| it.entries.len() > 1 || it.has_blobs() == Some(true))
+        };
+        if pooled.authorities().iter().any(is_reserved) {
             return Err(Refusal::AuthorityReserved);
         }
         Ok(())
@@ -331,9 +370,11 @@ impl Book {
 fn outbids(new: &Pooled, old: &Pooled, bump_percent: u64) -> bool {
     let fees = |pooled: &Pooled| {
         let fee = pooled.transaction().max_fee_per_gas();
-        [fee, pooled.transaction().max_priority_fee_per_gas().unwrap_or(fee)]
+        let tip = pooled.transaction().max_priority_fee_per_gas().unwrap_or(fee);
+        // Both have blobs or none has.
+        [Some(fee), Some(tip), pooled.transaction().max_fee_per_blob_gas()].into_iter().flatten()
     };
-    fees(new).into_iter().zip(fees(old)).all(|(new, old)| {
+    fees(new).zip(fees(old)).all(|(new, old)| {
         let least = U256::from(old) * U256::from(100 + bump_percent) / U256::from(100);
         new > old && U256::from(new) >= least
     })

@@ -46,6 +46,9 @@ impl Rules<'_> {
         if tip < self.minimum_tip {
             return Err(Refusal::TipTooLow { tip, needed: self.minimum_tip });
         }
+        if let Some(fee) = transaction.max_fee_per_blob_gas().filter(|fee| *fee == 0) {
+            return Err(Refusal::BlobFeeTooLow(fee));
+        }
         if transaction.authorization_list().is_some_and(<[_]>::is_empty) {
             return Err(Refusal::NoAuthorization);
         }
@@ -62,9 +65,6 @@ impl Rules<'_> {
     }
 
     fn check_form(&self, transaction: &Transaction) -> Result<(), Refusal> {
-        if transaction.is_eip4844() {
-            return Err(Refusal::Blobs);
-        }
         let size = transaction.encode_2718_len();
         if size > limits::TRANSACTION_BYTES {
             return Err(Refusal::Oversized { size, limit: limits::TRANSACTION_BYTES });

@@ -3,11 +3,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use alloy_consensus::Transaction as _;
+use alloy_eips::eip7594::BlobTransactionSidecarEip7594;
 use alloy_eips::eip7702::SignedAuthorization;
 use alloy_primitives::{Address, B256, U256};
 use execution::Transaction;
 
 use crate::limits::ENTRY_BYTES;
+use crate::sidecar::Sidecar;
 
 /// A transaction in the pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +18,7 @@ pub struct Pooled {
     hash: B256,
     sender: Address,
     authorities: Vec<Address>,
+    sidecar: Option<Sidecar>,
     cost: U256,
     arrived: Instant,
 }
@@ -31,9 +34,28 @@ impl Pooled {
         authorities.sort_unstable();
         authorities.dedup();
         let gas = U256::from(transaction.gas_limit());
-        let cost =
-            (gas * U256::from(transaction.max_fee_per_gas())).saturating_add(transaction.value());
-        Self { transaction, hash, sender, authorities, cost, arrived: Instant::now() }
+        let blob_fee = U256::from(transaction.max_fee_per_blob_gas().unwrap_or_default());
+        let blob_gas = U256::from(transaction.blob_gas_used().unwrap_or_default());
+        let cost = (gas * U256::from(transaction.max_fee_per_gas()))
+            .saturating_add(blob_gas * blob_fee)
+            .saturating_add(transaction.value());
+        let (sidecar, arrived) = (None, Instant::now());
+        Self { transaction, hash, sender, authorities, sidecar, cost, arrived }
+    }
+
+    pub(crate) fn with_sidecar(self, sidecar: Option<Sidecar>) -> Self {
+        Self { sidecar, ..self }
+    }
+
+    /// Its blobs, with their commitments and the proofs of their cells, which are verified; those
+    /// of a transaction of EIP-4844 alone.
+    pub const fn sidecar(&self) -> Option<&Arc<BlobTransactionSidecarEip7594>> {
+        self.sidecar.as_ref()
+    }
+
+    /// Whether it has blobs.
+    pub(crate) fn has_blobs(&self) -> bool {
+        self.transaction.is_eip4844()
     }
 
     /// The signed transaction.
@@ -56,7 +78,8 @@ impl Pooled {
         self.transaction.nonce()
     }
 
-    /// The most that it can cost its sender, in wei: gas limit times fee, and its value. It is
+    /// The most that it can cost its sender, in wei: gas limit times fee, the same of its
+    /// blobs, and its value. It is
     /// 2^256-1 where the sum is larger.
     pub const fn cost(&self) -> U256 {
         self.cost

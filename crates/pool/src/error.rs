@@ -23,9 +23,6 @@ pub enum Refusal {
         /// The fork that brings it.
         fork: &'static str,
     },
-    /// The pool takes no transactions with blobs.
-    #[error("transaction type not supported: tx type 3 not supported by this pool")]
-    Blobs,
     /// It is too long.
     #[error("oversized data: transaction size {size}, limit {limit}")]
     Oversized {
@@ -102,6 +99,31 @@ pub enum Refusal {
         /// The least tip.
         needed: u128,
     },
+    /// Its blob fee is below the least.
+    #[error("transaction gas price below minimum: blob fee cap {0}, minimum needed 1")]
+    BlobFeeTooLow(u128),
+    /// Its blobs did not come with it.
+    #[error("missing sidecar in blob transaction")]
+    MissingSidecar,
+    /// Its sidecar is not that of the transaction, for the reason given.
+    #[error("{0}")]
+    Sidecar(String),
+    /// It has more blobs than any transaction may (EIP-7594).
+    #[error("transaction blob limit exceeded: blob count {count}, limit {limit}")]
+    TooManyBlobs {
+        /// Its blobs.
+        count: usize,
+        /// The most blobs.
+        limit: usize,
+    },
+    /// A proof of its blobs is wrong, or a blob is none.
+    #[error("KZG verification error: {0}")]
+    Proof(String),
+    /// Too many others wait for their cell proofs.
+    #[error(
+        "too many transactions with blob proofs wait to be converted: send cell proofs (EIP-7594)"
+    )]
+    Busy,
     /// A transaction of EIP-7702 without authorizations.
     #[error("set code tx must have at least one authorization tuple")]
     NoAuthorization,
@@ -113,6 +135,17 @@ pub enum Refusal {
         /// The transaction's.
         nonce: u64,
     },
+    /// A transaction with blobs, and there is a gap before its nonce.
+    #[error("nonce too high: tx nonce {nonce}, gapped nonce {next}")]
+    NonceTooHigh {
+        /// The sender's next nonce.
+        next: u64,
+        /// The transaction's.
+        nonce: u64,
+    },
+    /// The sender has transactions with blobs, and this one has none, or the other way round.
+    #[error("address already reserved")]
+    AddressReserved,
     /// The sender cannot pay for it alone.
     #[error(
         "insufficient funds for gas * price + value: balance {balance}, tx cost {cost}, \

@@ -15,6 +15,7 @@
 //! - [`Pool::head_changed`] is called after each change of the head, also for a reorganisation, and
 //!   with the head as it was where accounts changed without a block. Then the accounts of all
 //!   senders are read.
+//! - [`Pool::blobs`] is for `engine_getBlobs`: blobs stay until their block is finalized.
 //! - [`Pool::transaction`], [`Pool::next_nonce`], [`Pool::content`] and [`Pool::status`] are for
 //!   `eth_getTransactionByHash`, `eth_getTransactionCount` of `pending`, and `txpool_*`.
 //!
@@ -75,12 +76,15 @@ mod limits;
 mod log;
 mod options;
 mod pool;
+mod sidecar;
+mod sidecars;
 
 pub use best::Best;
 pub use book::Added;
-pub use decode::decode;
+pub use decode::{Sent, decode};
 pub use entry::Pooled;
 pub use error::Refusal;
 pub use head::{SenderState, Senders};
 pub use options::Options;
 pub use pool::{Content, HeadChange, Pool, Returned, Status};
+pub use sidecar::PooledBlob;

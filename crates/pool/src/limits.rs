@@ -5,6 +5,27 @@ use std::time::Duration;
 /// Bytes of a transaction as it is sent, without blobs: geth's, four slots of 32 KiB.
 pub(crate) const TRANSACTION_BYTES: usize = 128 << 10;
 
+/// Bytes of a transaction as it is sent, with blobs: geth's.
+pub(crate) const BLOB_TRANSACTION_BYTES: usize = 1 << 20;
+
+/// Blobs of a transaction (EIP-7594).
+pub(crate) const BLOBS: usize = 6;
+
+/// Transactions with blobs of a sender: geth's.
+pub(crate) const ACCOUNT_BLOB_TRANSACTIONS: usize = 16;
+
+/// Transactions whose blob proofs are replaced, and that wait for it: of the largest, half a minute
+/// of work of one processor.
+pub(crate) const CONVERSIONS: usize = 16;
+
+/// Bytes of all sidecars in memory, of transactions in the pool and in blocks that are not
+/// finalized: 240 blobs. Without a network all of them are of this node's own users.
+pub(crate) const SIDECAR_BYTES: usize = 32 << 20;
+
+/// How much higher all fees of a replacement with blobs are, in percent: geth's, since its blobs
+/// are sent and verified again.
+pub(crate) const BLOB_PRICE_BUMP_PERCENT: u64 = 100;
+
 /// The gas limit of a transaction in Osaka (EIP-7825).
 pub(crate) const TRANSACTION_GAS_OSAKA: u64 = 1 << 24;
 

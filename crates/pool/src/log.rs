@@ -1,13 +1,13 @@
 //! The entries on disk, so that they outlast the process.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use alloy_eips::{Decodable2718 as _, Encodable2718 as _};
 use alloy_primitives::{Address, B256};
-use execution::Transaction;
 use state::{Disk, Error, RecordLog};
 
 use crate::book::Book;
+use crate::decode::{Sent, decode, encode};
 use crate::entry::Pooled;
 use crate::limits::LOG_BYTES;
 
@@ -89,13 +89,19 @@ fn record(pooled: &Pooled) -> Vec<u8> {
     let mut record = vec![ADDED];
     record.extend_from_slice(pooled.hash().as_slice());
     record.extend_from_slice(pooled.sender().as_slice());
-    pooled.transaction().encode_2718(&mut record);
+    let sidecar = pooled.sidecar().map(|sidecar| sidecar.as_ref().clone().into());
+    record.extend(encode(pooled.transaction(), sidecar));
     record
 }
 
 fn read(record: &[u8]) -> Option<Pooled> {
     let (head, encoded) = record.split_at_checked(TRANSACTION_AT)?;
     let (hash, sender) = (B256::from_slice(&head[1..33]), Address::from_slice(&head[33..]));
-    let transaction = Transaction::decode_2718_exact(encoded).ok()?;
-    Some(Pooled::new(transaction, hash, sender))
+    let Sent { transaction, sidecar } = decode(encoded).ok()?;
+    let sidecar = sidecar.map(|sidecar| sidecar.into_eip7594().map(Arc::new));
+    let sidecar = match sidecar {
+        Some(None) => return None,
+        sidecar => sidecar.flatten(),
+    };
+    Some(Pooled::new(transaction, hash, sender).with_sidecar(sidecar))
 }

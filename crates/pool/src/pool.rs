@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use alloy_consensus::Header;
+use alloy_consensus::{Header, Transaction as _};
 use alloy_primitives::{Address, B256};
 use execution::{ChainSpec, Transaction};
 use state::Disk;
@@ -10,11 +10,13 @@ use state::Disk;
 use crate::best::Best;
 use crate::book::{Added, Book};
 use crate::check::Rules;
+use crate::decode::Sent;
 use crate::entry::Pooled;
 use crate::error::Refusal;
 use crate::head::{Head, SenderState, Senders};
 use crate::log::Log;
 use crate::options::Options;
+use crate::sidecar::{PooledBlob, check as check_sidecar, verify};
 
 /// Signed transactions that are in no block yet.
 ///
@@ -38,6 +40,8 @@ pub struct HeadChange {
     pub included: HashSet<B256>,
     /// The transactions of the blocks that left the chain, in their order there, with the senders.
     pub returned: Vec<Returned>,
+    /// The number of the finalized block, if there is one: blobs up to it are forgotten.
+    pub finalized: Option<u64>,
 }
 
 /// A transaction of a block that left the chain.
@@ -102,13 +106,16 @@ impl Pool {
         Ok(Self { log: Some(Mutex::new(log)), ..self })
     }
 
-    /// Takes a transaction, if it could be in a block now or later and pays enough.
+    /// Takes a transaction, if it could be in a block now or later and pays enough. The proofs of
+    /// blobs are verified, 20 ms each; blob proofs are replaced by cell proofs, in a third of a
+    /// second each.
     ///
     /// # Errors
     /// [`Refusal`] with the first rule that it breaks, in the order and with the words of geth.
-    pub fn add(&self, transaction: Transaction) -> Result<Added, Refusal> {
-        let hash = *transaction.tx_hash();
-        self.admit(transaction, hash, None)
+    pub fn add(&self, sent: impl Into<Sent>) -> Result<Added, Refusal> {
+        let sent = sent.into();
+        let hash = *sent.transaction.tx_hash();
+        self.admit(sent, hash, None)
     }
 
     /// Takes a transaction without looking at its signature, as sent by `sender` and found by
@@ -122,12 +129,12 @@ impl Pool {
         hash: B256,
         sender: Address,
     ) -> Result<Added, Refusal> {
-        self.admit(transaction, hash, Some(sender))
+        self.admit(transaction.into(), hash, Some(sender))
     }
 
     fn admit(
         &self,
-        transaction: Transaction,
+        Sent { transaction, sidecar }: Sent,
         hash: B256,
         sender: Option<Address>,
     ) -> Result<Added, Refusal> {
@@ -140,8 +147,16 @@ impl Pool {
         };
         // Signatures are recovered, and accounts are read, while others have the lock.
         let rules = self.rules(head);
-        let pooled = rules.check(transaction, hash, sender)?;
+        let mut pooled = rules.check(transaction, hash, sender)?;
         let (sender, mut head) = (pooled.sender(), rules.head);
+        if let Some(hashes) = pooled.transaction().blob_versioned_hashes() {
+            let sidecar = sidecar.ok_or(Refusal::MissingSidecar)?;
+            check_sidecar(hashes, &sidecar)?;
+            // Nobody has proofs verified for free.
+            let state = self.senders.sender(head.hash, sender).map_err(Refusal::Unreadable)?;
+            state.check(&pooled)?;
+            pooled = pooled.with_sidecar(Some(verify(sidecar)?));
+        }
         loop {
             let read = self.senders.sender(head.hash, sender);
             let mut book = self.book();
@@ -170,7 +185,7 @@ impl Pool {
     /// # Errors
     /// The reason why an account could not be read; the pool stays at the head that it had.
     pub fn head_changed(&self, change: HeadChange) -> Result<(), String> {
-        let HeadChange { head, included, returned } = change;
+        let HeadChange { head, included, returned, finalized } = change;
         let head = Arc::new(Head::new(&self.chain, head));
         let rules = self.rules(head.clone());
         let returned = returned.into_iter().filter(|it| !included.contains(&it.hash));
@@ -193,10 +208,18 @@ impl Pool {
         for sender in missing {
             states.insert(sender, self.senders.sender(head.hash, sender)?);
         }
-        book.advance(head, &self.options, |sender| states[&sender]);
+        book.advance(head, &included, &self.options, |sender| states[&sender]);
         for pooled in returned {
             let state = states[&pooled.sender()];
+            let sidecar = book.sidecars.of(&pooled.hash());
+            if pooled.has_blobs() && sidecar.is_none() {
+                continue;
+            }
+            let pooled = pooled.with_sidecar(sidecar);
             let _ = book.add(pooled, state, &self.options);
+        }
+        if let Some(number) = finalized {
+            book.sidecars.finalize(number);
         }
         // A record that is missing here brings back a transaction whose nonce is used.
         let _ = self.note(&mut book);
@@ -235,6 +258,12 @@ impl Pool {
     /// that its account at the head says it.
     pub fn next_nonce(&self, sender: Address) -> Option<u64> {
         self.book().accounts.get(&sender).map(|account| account.next_nonce())
+    }
+
+    /// The blobs with these versioned hashes, in their order: of transactions in the pool, and of
+    /// those in blocks that are not finalized.
+    pub fn blobs(&self, hashes: &[B256]) -> Vec<Option<PooledBlob>> {
+        self.book().sidecars.blobs(hashes)
     }
 
     /// How many transactions there are.

@@ -1,8 +1,7 @@
-//! `engine_getPayloadBodies`, and `engine_getBlobs` of a pool that does not exist.
+//! `engine_getPayloadBodies`.
 
 use std::sync::Arc;
 
-use alloy_hardforks::EthereumHardfork;
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::{ExecutionPayloadBodyV1, ExecutionPayloadBodyV2};
 use engine::BlockRecord;
@@ -10,7 +9,7 @@ use engine_api::json::{FixedData, Quantity};
 use rpc::{Code, Error, Json, Params};
 
 use super::{Api, refusal};
-use crate::limits::{BLOB_HASHES, BODIES, BODIES_BYTES};
+use crate::limits::{BODIES, BODIES_BYTES};
 
 /// `engine_getPayloadBodiesByHash`.
 pub(super) fn by_hash(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
@@ -103,29 +102,4 @@ fn bodies(blocks: &[Option<Arc<BlockRecord>>], version: u8) -> Result<Json, Erro
         }
         _ => Json::of(&bodies.collect::<Vec<_>>()),
     }
-}
-
-/// `engine_getBlobs`: the first version has a `null` for each blob, the others are `null`
-/// altogether where there is no pool (osaka.md, `engine_getBlobsV2` point 4, `V3` point 5).
-pub(super) fn blobs(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
-    let hashes: Vec<FixedData<32>> = params.list("versionedHashes", BLOB_HASHES)?;
-    params.end()?;
-    if version > 1 {
-        return Json::of(&());
-    }
-    let timestamp = api.head()?.block.header.timestamp;
-    let fork = api.engine.chain().fork_at(timestamp);
-    if fork >= EthereumHardfork::Osaka {
-        let detail = format!("the head is in {fork}; this version is for forks before Osaka");
-        return Err(Error::new(Code::UnsupportedFork, detail));
-    }
-    Json::of(&vec![(); hashes.len()])
-}
-
-/// `engine_getBlobsV4` (amsterdam.md): `null`, as there is no pool whose cells it could give.
-pub(super) fn cells(_: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let _hashes: Vec<FixedData<32>> = params.list("versionedHashes", BLOB_HASHES)?;
-    let _indices: FixedData<16> = params.next("indicesBitarray")?;
-    params.end()?;
-    Json::of(&())
 }

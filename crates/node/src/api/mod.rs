@@ -1,6 +1,7 @@
 //! The methods of the two ports and of the Unix socket, as tables.
 
 mod attributes;
+mod blobs;
 mod block_access_list;
 mod blocks;
 mod bodies;
@@ -308,10 +309,10 @@ const ENGINE: &[Entry] = &[
     method("engine_getPayloadBodiesByHashV2", |api, params| bodies::by_hash(api, params, 2)),
     method("engine_getPayloadBodiesByRangeV1", |api, params| bodies::by_range(api, params, 1)),
     method("engine_getPayloadBodiesByRangeV2", |api, params| bodies::by_range(api, params, 2)),
-    method("engine_getBlobsV1", |api, params| bodies::blobs(api, params, 1)),
-    method("engine_getBlobsV2", |api, params| bodies::blobs(api, params, 2)),
-    method("engine_getBlobsV3", |api, params| bodies::blobs(api, params, 3)),
-    method("engine_getBlobsV4", bodies::cells),
+    method("engine_getBlobsV1", |api, params| blobs::blobs(api, params, 1)),
+    method("engine_getBlobsV2", |api, params| blobs::blobs(api, params, 2)),
+    method("engine_getBlobsV3", |api, params| blobs::blobs(api, params, 3)),
+    method("engine_getBlobsV4", blobs::cells),
     quick("engine_getSyncStatus", config::sync_status),
     quick(EXCHANGE_CAPABILITIES, identity::exchange_capabilities),
     quick(GET_CLIENT_VERSION, identity::engine_client_version),

@@ -25,9 +25,11 @@ pub(super) fn send_raw(api: &Api, mut params: Params<'_>) -> Result<Json, Error>
         _ => Error::new(Code::Server, refusal).in_message(),
     };
     let (pool, bounds) = api.pool()?;
-    let transaction = decode(&bytes).map_err(refused)?;
-    bounds.check(&transaction).map_err(|words| Error::new(Code::Server, words).in_message())?;
-    Json::of(&pool.add(transaction).map_err(refused)?.hash)
+    let sent = decode(&bytes).map_err(refused)?;
+    bounds
+        .check(&sent.transaction)
+        .map_err(|words| Error::new(Code::Server, words).in_message())?;
+    Json::of(&pool.add(sent).map_err(refused)?.hash)
 }
 
 /// `txpool_status`.
@@ -38,24 +40,25 @@ pub(super) fn status(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     Json::of(&json!({"pending": pending, "queued": queued}))
 }
 
-/// `txpool_content`.
+/// `txpool_content`: without those that have blobs, as geth.
 pub(super) fn content(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
-    PoolAnswer::default().lists(&api.pool()?.0.content(), shown)
+    PoolAnswer::default().lists(&without_blobs(api.pool()?.0.content()), shown)
 }
 
 /// `txpool_inspect`: a line of text for each transaction.
 pub(super) fn inspect(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
-    PoolAnswer::default()
-        .lists(&api.pool()?.0.content(), |pooled| serde_json::to_vec(&line(pooled)))
+    let content = without_blobs(api.pool()?.0.content());
+    PoolAnswer::default().lists(&content, |pooled| serde_json::to_vec(&line(pooled)))
 }
 
 /// `txpool_contentFrom`: the transactions of one sender.
 pub(super) fn content_from(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let sender: FixedData<20> = params.next("address")?;
     params.end()?;
-    let Content { pending, queued } = api.pool()?.0.content_from(Address::from(sender));
+    let content = api.pool()?.0.content_from(Address::from(sender));
+    let Content { pending, queued } = without_blobs(content);
     let mut answer = PoolAnswer::default();
     for (start, lists) in [("{\"pending\":", pending), (",\"queued\":", queued)] {
         answer.push(start.as_bytes().to_vec())?;
@@ -64,6 +67,14 @@ pub(super) fn content_from(api: &Api, mut params: Params<'_>) -> Result<Json, Er
     }
     answer.push(b"}".to_vec())?;
     Ok(answer.pieces.into())
+}
+
+/// The senders whose transactions have no blobs; no sender has both.
+fn without_blobs(mut content: Content) -> Content {
+    for lists in [&mut content.pending, &mut content.queued] {
+        lists.retain(|_, list| !list.iter().any(|pooled| pooled.transaction().is_eip4844()));
+    }
+    content
 }
 
 impl Api {

@@ -466,6 +466,7 @@ impl NodeArgs {
             witnesses: self.memory.witness_cache_bytes.unwrap_or(all.witnesses),
             unpersisted: self.memory.unpersisted_bytes.unwrap_or(all.unpersisted),
             txpool: self.txpool.memory_bytes.unwrap_or(all.txpool),
+            blobs: self.txpool.blob_bytes.unwrap_or(all.blobs),
         }
     }
 
@@ -498,6 +499,7 @@ impl NodeArgs {
             ("cache.witness-bytes", shown_bytes(memory.witnesses)),
             ("engine.unpersisted-bytes", shown_bytes(memory.unpersisted)),
             ("txpool.memory", shown_bytes(memory.txpool)),
+            ("blobpool.datacap", shown_bytes(memory.blobs)),
             ("history.retain-blocks", kept.history.to_string()),
             ("witness.retain-blocks", kept.witness_blocks.to_string()),
             ("witness.retain-bytes", shown_bytes(kept.witness_bytes)),

@@ -45,6 +45,15 @@ pub(super) struct TxpoolArgs {
     #[arg(long = "txpool.memory", value_name = "BYTES", value_parser = parse_bytes,
           help = with_default("Memory of all transactions in the pool", DEFAULT_MEMORY.txpool))]
     pub(super) memory_bytes: Option<u64>,
+    #[arg(long = "blobpool.datacap", value_name = "BYTES", value_parser = parse_bytes,
+          help = with_default("Memory of all blobs in the pool, and in blocks that are not \
+                               finalized", DEFAULT_MEMORY.blobs))]
+    pub(super) blob_bytes: Option<u64>,
+    /// How much more a transaction with blobs pays that takes the place of another, in percent of
+    /// its three fees.
+    #[arg(long = "blobpool.pricebump", value_name = "PERCENT", value_parser = count::<u64>,
+          default_value_t = pool::Options::default().blob_price_bump_percent)]
+    blob_price_bump: u64,
     /// The most that the gas of a transaction sent with eth_sendRawTransaction may cost, in ether;
     /// 0 is no bound.
     #[arg(long = "rpc.txfeecap", value_name = "ETHER", value_parser = parse_fee_cap,
@@ -66,10 +75,12 @@ impl TxpoolArgs {
             pool: pool::Options {
                 minimum_tip: self.price_limit,
                 price_bump_percent: self.price_bump,
+                blob_price_bump_percent: self.blob_price_bump,
                 account_slots: self.account_slots,
                 account_queue: self.account_queue,
                 transactions: self.global_slots,
                 memory_bytes: usize::try_from(memory.txpool).unwrap_or(usize::MAX),
+                sidecar_bytes: usize::try_from(memory.blobs).unwrap_or(usize::MAX),
                 lifetime: self.lifetime.0.unwrap_or(Duration::MAX),
             },
             send: SendBounds {

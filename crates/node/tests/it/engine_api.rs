@@ -297,7 +297,7 @@ async fn the_node_says_who_it_is() {
 }
 
 #[tokio::test]
-async fn blobs_are_null_without_a_pool() {
+async fn blobs_are_null_without_transactions_that_have_them() {
     let mut node = TestNode::start(genesis_of_all_forks()).await;
     let hashes = json!([[B256::ZERO, B256::ZERO]]);
     assert_eq!(node.ok("engine_getBlobsV1", hashes.clone()).await, json!([null, null]));
@@ -306,7 +306,11 @@ async fn blobs_are_null_without_a_pool() {
     for fork in &ALL_FORKS[..5] {
         node.extend(*fork, fork.time, &[]).await;
     }
-    node.refused("engine_getBlobsV1", hashes, Code::UnsupportedFork, "Osaka").await;
+    node.refused("engine_getBlobsV1", hashes.clone(), Code::UnsupportedFork, "Osaka").await;
+    assert_eq!(node.ok("engine_getBlobsV2", hashes.clone()).await, Value::Null);
+    assert_eq!(node.ok("engine_getBlobsV3", hashes).await, json!([null, null]));
+    let cells = json!([[B256::ZERO], "0x00000000000000000000000000000003"]);
+    assert_eq!(node.ok("engine_getBlobsV4", cells).await, json!([null]));
 }
 
 #[tokio::test]

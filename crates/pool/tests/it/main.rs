@@ -1,5 +1,6 @@
 //! The pool beside a slow one on random transactions, heads and reorganisations; geth's words.
 
+mod blobs;
 mod slow;
 mod twin;
 mod words;

@@ -200,7 +200,8 @@ impl World {
             sender: sent.sender,
         });
         let returned = returned.collect();
-        let change = HeadChange { head: self.head.clone(), included: hashes, returned };
+        let change =
+            HeadChange { head: self.head.clone(), included: hashes, returned, finalized: None };
         self.pool.head_changed(change).expect("all accounts are there");
         self.included.extend(included);
     }

@@ -56,11 +56,6 @@ fn what_is_wrong_with_a_transaction_alone_is_said_in_geths_words() {
         delegation(),
         "transaction type not supported: type 4 rejected, pool not yet in Prague",
     );
-    check(
-        "osaka",
-        Signer::new(1).blob(4, Address::ZERO),
-        "transaction type not supported: tx type 3 not supported by this pool",
-    );
     let creation = |length| transfer(|it| (it.to, it.input) = (TxKind::Create, zeros(length)));
     check("osaka", creation(49_153), "max initcode size exceeded: code size 49153 limit 49152");
     check(
@@ -118,7 +113,8 @@ fn signatures_are_those_of_the_chain_and_have_one_form() {
     let none = Signature::new(U256::ZERO, U256::ZERO, false);
     check("osaka", legacy.clone().into_signed(none).into(), words);
     // One from before EIP-155 names no chain.
-    assert!(pool("osaka").add(legacy.into_signed(signature).into()).is_ok());
+    let unprotected = Transaction::Legacy(legacy.into_signed(signature));
+    assert!(pool("osaka").add(unprotected).is_ok());
 }
 
 #[test]
