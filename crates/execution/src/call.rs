@@ -4,7 +4,7 @@ use crate::evm::{environment, evm_with};
 use crate::limits::CALL_CHANGES;
 use crate::overrides::{Inapplicable, OverriddenState, Overrides, prepare};
 use crate::recorder::Recorder;
-use crate::trace::{Stop, TraceOptions, TransactionEnd};
+use crate::trace::{TraceOptions, TraceStop, TransactionEnd};
 use crate::{BlockError, ChainSpec};
 use alloy_consensus::{Header, TxType};
 use alloy_eips::eip2930::AccessList;
@@ -192,7 +192,7 @@ impl<'a> Site<'a> {
         state: S,
         inspector: &mut I,
         tracing: Option<&TraceOptions>,
-    ) -> Result<(Ran, Option<Result<String, Stop>>), BlockError>
+    ) -> Result<(Ran, Option<Result<String, TraceStop>>), BlockError>
     where
         I: for<'c> Inspector<Context<'c, OverriddenState<'s, S>>>,
     {

@@ -6,7 +6,7 @@ use crate::evm::{environment, evm};
 use crate::execute::{self, Executor, Receipts};
 use crate::recorder::Recorder;
 use crate::rules::BlockRules;
-use crate::trace::{Place, Stop, TraceOptions, TransactionEnd};
+use crate::trace::{Place, TraceOptions, TraceStop, TransactionEnd};
 use crate::{BlockError, Call, ChainSpec, Overrides, SealedBlock, Senders};
 use alloy_consensus::{Header, Transaction as _};
 use alloy_evm::block::BlockExecutor as _;
@@ -29,11 +29,11 @@ pub enum Traced<T> {
     TooLong,
 }
 
-impl<T> From<Stop> for Traced<T> {
-    fn from(stop: Stop) -> Self {
+impl<T> From<TraceStop> for Traced<T> {
+    fn from(stop: TraceStop) -> Self {
         match stop {
-            Stop::Time => Self::OutOfTime,
-            Stop::Bytes => Self::TooLong,
+            TraceStop::Time => Self::OutOfTime,
+            TraceStop::Bytes => Self::TooLong,
         }
     }
 }

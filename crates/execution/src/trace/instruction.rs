@@ -111,15 +111,15 @@ fn static_gas(op: u8, spec: SpecId) -> u64 {
 }
 
 /// Why the gas of an instruction is not to be had.
-enum Refusal {
+enum Unpriced {
     /// Found before the gas is computed.
     Plain(String),
     /// Found while it is computed: geth calls all of these "out of gas".
     Computed(String),
 }
 
-fn computed(words: &str) -> Refusal {
-    Refusal::Computed(words.to_owned())
+fn computed(words: &str) -> Unpriced {
+    Unpriced::Computed(words.to_owned())
 }
 
 impl Instruction<'_> {
@@ -151,8 +151,8 @@ impl Instruction<'_> {
                 Judgement { cost: cost + more, fault: None, is_defined: true }
             }
             Ok(more) => fault(cost.saturating_add(more), OUT_OF_GAS.to_owned()),
-            Err(Refusal::Plain(words)) => fault(cost, words),
-            Err(Refusal::Computed(words)) => fault(cost, format!("{OUT_OF_GAS}: {words}")),
+            Err(Unpriced::Plain(words)) => fault(cost, words),
+            Err(Unpriced::Computed(words)) => fault(cost, format!("{OUT_OF_GAS}: {words}")),
         }
     }
 
@@ -180,7 +180,7 @@ impl Instruction<'_> {
     }
 
     /// The size that memory is to have, in bytes, a multiple of 32.
-    fn memory_size(&self) -> Result<u64, Refusal> {
+    fn memory_size(&self) -> Result<u64, Unpriced> {
         let end = |offset: usize, length: U256| -> Option<u64> {
             if length.is_zero() {
                 return Some(0);
@@ -203,11 +203,11 @@ impl Instruction<'_> {
             _ => Some(0),
         };
         let words = size.map(|size| size.div_ceil(32)).and_then(|words| words.checked_mul(32));
-        words.ok_or_else(|| Refusal::Plain(OVERFLOW.to_owned()))
+        words.ok_or_else(|| Unpriced::Plain(OVERFLOW.to_owned()))
     }
 
     /// The gas for memory to grow to so many bytes.
-    fn memory_gas(&self, size: u64) -> Result<u64, Refusal> {
+    fn memory_gas(&self, size: u64) -> Result<u64, Unpriced> {
         if size > MEMORY_LIMIT {
             return Err(computed(OVERFLOW));
         }
@@ -219,7 +219,7 @@ impl Instruction<'_> {
     }
 
     /// The gas of as many words as an operand has bytes, at a price.
-    fn words_gas(&self, operand: usize, price: u64) -> Result<u64, Refusal> {
+    fn words_gas(&self, operand: usize, price: u64) -> Result<u64, Unpriced> {
         let bytes = u64::try_from(self.operand(operand)).map_err(|_| computed(OVERFLOW))?;
         bytes.div_ceil(32).checked_mul(price).ok_or_else(|| computed(OVERFLOW))
     }
@@ -231,7 +231,7 @@ impl Instruction<'_> {
         spec: SpecId,
         left: u64,
         size: u64,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<u64, Unpriced> {
         let berlin = spec.is_enabled_in(SpecId::BERLIN);
         let cold = |view: &dyn View, address: Address, cost: u64| {
             if berlin && !view.is_warm(address) { cost } else { 0 }
@@ -275,7 +275,7 @@ impl Instruction<'_> {
         })
     }
 
-    fn create_gas(&self, spec: SpecId, size: u64) -> Result<u64, Refusal> {
+    fn create_gas(&self, spec: SpecId, size: u64) -> Result<u64, Unpriced> {
         if self.is_static {
             return Err(computed(STATIC));
         }
@@ -286,7 +286,7 @@ impl Instruction<'_> {
             let limit = if amsterdam { 131_072 } else { 49_152 };
             let bytes = u64::try_from(self.operand(2)).map_err(|_| computed(OVERFLOW))?;
             if bytes > limit {
-                return Err(Refusal::Computed(format!(
+                return Err(Unpriced::Computed(format!(
                     "max initcode size exceeded: code size {bytes} limit {limit}"
                 )));
             }
@@ -296,7 +296,7 @@ impl Instruction<'_> {
         Ok(memory + if price == 0 { 0 } else { self.words_gas(2, price)? })
     }
 
-    fn destruct_gas(&self, view: &mut dyn View, spec: SpecId, left: u64) -> Result<u64, Refusal> {
+    fn destruct_gas(&self, view: &mut dyn View, spec: SpecId, left: u64) -> Result<u64, Unpriced> {
         if self.is_static {
             return Err(computed(STATIC));
         }
@@ -319,7 +319,7 @@ impl Instruction<'_> {
         Ok(gas + if sends && view.account(heir).is_empty() { 25_000 } else { 0 })
     }
 
-    fn store_gas(&self, view: &mut dyn View, spec: SpecId, left: u64) -> Result<u64, Refusal> {
+    fn store_gas(&self, view: &mut dyn View, spec: SpecId, left: u64) -> Result<u64, Unpriced> {
         if self.is_static {
             return Err(computed(STATIC));
         }
@@ -348,7 +348,7 @@ impl Instruction<'_> {
         spec: SpecId,
         left: u64,
         size: u64,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<u64, Unpriced> {
         let prague = spec.is_enabled_in(SpecId::PRAGUE);
         let target = self.account_operand(1);
         let has_value = matches!(self.op, op::CALL | op::CALLCODE) && !self.operand(2).is_zero();

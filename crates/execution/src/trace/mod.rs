@@ -23,7 +23,7 @@ pub use struct_logs::StructLogConfig;
 pub use watch::Deadline;
 
 pub(crate) use view::View;
-pub(crate) use watch::{Place, Stop, TransactionEnd, Watch};
+pub(crate) use watch::{Place, TraceStop, TransactionEnd, Watch};
 
 use alloy_primitives::map::AddressSet;
 use calls::CallTracer;

@@ -121,7 +121,7 @@ impl fmt::Debug for Deadline {
 
 /// Why a run was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum TraceStop {
     Time,
     Bytes,
 }
@@ -136,7 +136,7 @@ pub(crate) struct Watch {
     frames: Vec<OpenFrame>,
     running: Option<RunningInstruction>,
     steps: u64,
-    pub(crate) stopped: Option<Stop>,
+    pub(crate) stopped: Option<TraceStop>,
 }
 
 #[derive(Debug)]
@@ -170,7 +170,7 @@ impl Watch {
         self,
         end: &TransactionEnd<'_>,
         view: &mut dyn View,
-    ) -> Result<String, Stop> {
+    ) -> Result<String, TraceStop> {
         match self.stopped {
             Some(stop) => Err(stop),
             None => Ok(self.tracer.finish(end, view)),
@@ -179,10 +179,10 @@ impl Watch {
 
     fn look_at_bounds(&mut self) {
         if self.tracer.taken() > self.bytes {
-            self.stopped.get_or_insert(Stop::Bytes);
+            self.stopped.get_or_insert(TraceStop::Bytes);
         }
         if self.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) && self.deadline.is_over() {
-            self.stopped.get_or_insert(Stop::Time);
+            self.stopped.get_or_insert(TraceStop::Time);
         }
     }
 
