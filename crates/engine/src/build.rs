@@ -1,14 +1,14 @@
 //! Floor 5. Payloads that the engine builds.
 
 use crate::builder::BuildThread;
-use crate::builds::{BuildRequest, Built, TransactionSource};
+use crate::builds::{BuildRequest, Built, HeaderChoice};
 use crate::chain::events::BuildStep;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::limits;
 use alloy_primitives::{B256, Bytes, keccak256};
 use alloy_rpc_types_engine::{PayloadAttributes, PayloadId};
-use execution::Transaction;
+use execution::{Transaction, TransactionSource};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ impl Engine {
         self.builder.check_attributes(&parent, &attributes)?;
         let signers = self.recover_at(u64::MAX, &transactions).map_err(Error::Build)?;
         let senders: Vec<_> = signers.into_iter().map(|signer| signer.address).collect();
-        self.builder.make(&parent, attributes, transactions, &senders, extra_data)
+        self.builder.make(&parent, attributes, transactions, &senders, &extra_data.into())
     }
 
     /// Builds the best payload on `parent` that the source's transactions give; an empty one
@@ -84,10 +84,10 @@ impl Engine {
         &self,
         parent: B256,
         attributes: PayloadAttributes,
-        extra_data: Bytes,
+        choice: impl Into<HeaderChoice>,
     ) -> Result<Built, Error> {
         let parent = self.shared.chain.known_block(&parent)?;
-        self.builder.make_best(&parent, attributes, extra_data, None)
+        self.builder.make_best(&parent, attributes, &choice.into(), None)
     }
 
     /// The extra data of blocks that are built for the consensus layer.

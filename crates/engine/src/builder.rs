@@ -2,7 +2,7 @@
 //! thread that improves the payload which the consensus layer is going to ask for.
 
 use crate::block::live::BlockTries;
-use crate::builds::{BlockFees, Build, Builds, Built, TransactionSource};
+use crate::builds::{Build, Builds, Built, HeaderChoice};
 use crate::chain::events::{BuildStep, ChainEvent};
 use crate::chain::record::BlockRecord;
 use crate::error::Error;
@@ -14,11 +14,11 @@ use crate::threads::joined::JoinedThread;
 use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
 use alloy_consensus::{Block as AlloyBlock, BlockBody, Header, Transaction as _, proofs};
 use alloy_hardforks::EthereumHardforks;
-use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use alloy_primitives::{Address, B256, U256, keccak256};
 use alloy_rpc_types_engine::PayloadAttributes;
 use execution::{
-    BlobLimit, BlockError, Candidates, ChainSpec, CodeCache, Executed, RunOptions, SealedBlock,
-    Selection, Transaction,
+    BlobLimit, BlockError, BlockFees, Candidates, ChainSpec, CodeCache, Executed, RunOptions,
+    SealedBlock, Selection, Transaction, TransactionSource,
 };
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -107,9 +107,8 @@ impl Builder {
 
     fn best(&self, build: &Build, id: Option<&B256>) -> Result<Built, Error> {
         let parent = self.shared.chain.known_block(&build.parent)?;
-        let extra_data = self.shared.options.extra_data.clone();
-        let mut built =
-            self.make_best(&parent, build.request.attributes.clone(), extra_data, id)?;
+        let choice = self.shared.options.extra_data.clone().into();
+        let mut built = self.make_best(&parent, build.request.attributes.clone(), &choice, id)?;
         built.with_witness = build.request.with_witness;
         Ok(built)
     }
@@ -119,16 +118,16 @@ impl Builder {
         &self,
         parent: &Arc<BlockRecord>,
         attributes: PayloadAttributes,
-        extra_data: Bytes,
+        choice: &HeaderChoice,
         id: Option<&B256>,
     ) -> Result<Built, Error> {
         self.check_attributes(parent, &attributes)?;
-        let draft = self.draft(parent, attributes.clone(), Vec::new(), extra_data.clone());
+        let draft = self.draft(parent, attributes.clone(), Vec::new(), choice);
         let Selection { transactions, senders } = match self.source.get() {
             Some(source) => self.select(parent, SealedBlock::new(draft), &**source, id)?,
             None => Selection::default(),
         };
-        self.make(parent, attributes, transactions, &senders, extra_data)
+        self.make(parent, attributes, transactions, &senders, choice)
     }
 
     fn select(
@@ -161,9 +160,9 @@ impl Builder {
         attributes: PayloadAttributes,
         transactions: Vec<Transaction>,
         senders: &[Address],
-        extra_data: Bytes,
+        choice: &HeaderChoice,
     ) -> Result<Built, Error> {
-        let draft = SealedBlock::new(self.draft(parent, attributes, transactions, extra_data));
+        let draft = SealedBlock::new(self.draft(parent, attributes, transactions, choice));
         let header = &parent.block.header;
         let mut state = BlockTries::new(&self.shared, parent.clone(), None, None)?;
         let help = RunOptions { codes: Some(&self.codes), ..RunOptions::default() };
@@ -240,7 +239,7 @@ impl Builder {
         parent: &BlockRecord,
         attributes: PayloadAttributes,
         transactions: Vec<Transaction>,
-        extra_data: Bytes,
+        choice: &HeaderChoice,
     ) -> execution::Block {
         let (chain, parent_hash) = (&self.chain, parent.block.hash());
         let parent = &parent.block.header;
@@ -249,17 +248,18 @@ impl Builder {
         let withdrawals = attributes.withdrawals;
         let blob_gas = transactions.iter().map(|tx| tx.blob_gas_used().unwrap_or(0)).sum();
         let cancun = chain.is_cancun_active_at_timestamp(timestamp);
+        let base_fee = choice.base_fee.unwrap_or_else(|| execution::next_base_fee(parent));
         let header = Header {
             parent_hash,
             ommers_hash: EMPTY_OMMER_ROOT_HASH,
             beneficiary: attributes.suggested_fee_recipient,
             transactions_root: proofs::calculate_transaction_root(&transactions),
             number: parent.number + 1,
-            gas_limit: gas_limit(parent.gas_limit, target),
+            gas_limit: choice.gas_limit.unwrap_or_else(|| gas_limit(parent.gas_limit, target)),
             timestamp,
-            extra_data,
+            extra_data: choice.extra_data.clone(),
             mix_hash: attributes.prev_randao,
-            base_fee_per_gas: Some(execution::next_base_fee(parent)),
+            base_fee_per_gas: Some(base_fee),
             withdrawals_root: withdrawals.as_ref().map(|w| proofs::calculate_withdrawals_root(w)),
             blob_gas_used: cancun.then_some(blob_gas),
             excess_blob_gas: execution::next_excess_blob_gas(chain, parent, timestamp),
@@ -281,7 +281,7 @@ struct WhileCurrent<'a> {
 }
 
 impl Candidates for WhileCurrent<'_> {
-    fn next(&mut self) -> Option<(Arc<Transaction>, Address)> {
+    fn next(&mut self) -> Option<(Transaction, Address)> {
         let goes_on = self.id.is_none_or(|id| self.builds.is_current(id));
         if goes_on { self.inner.next() } else { None }
     }

@@ -5,8 +5,7 @@ use crate::error::NO_PANIC;
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{B256, Bytes, U256};
 use alloy_rpc_types_engine::PayloadAttributes;
-use execution::{Candidates, SealedBlock};
-use std::fmt::Debug;
+use execution::SealedBlock;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 use witness::Witness;
@@ -40,22 +39,23 @@ pub struct Built {
     pub with_witness: bool,
 }
 
-/// Where builds take their transactions from: a pool.
-pub trait TransactionSource: Send + Sync + Debug {
-    /// The transactions that may be in a block with these fees, best first.
-    fn candidates(&self, fees: BlockFees) -> Box<dyn Candidates + '_>;
-
-    /// A number that grows whenever there may be a better selection than before.
-    fn arrivals(&self) -> u64;
+/// Parts of a header that whoever has a block built may choose.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeaderChoice {
+    /// The extra data, 32 bytes at most.
+    pub extra_data: Bytes,
+    /// The base fee of a unit of gas, in wei, which a chain for tests alone takes; `None` is the
+    /// one that follows from the parent.
+    pub base_fee: Option<u64>,
+    /// The gas limit, which a chain for tests alone takes; `None` is one towards the target.
+    pub gas_limit: Option<u64>,
 }
 
-/// The fees of a block under construction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockFees {
-    /// The base fee of a unit of gas, in wei.
-    pub base_fee: u64,
-    /// The base fee of a unit of blob gas, in wei; `None` before Cancun.
-    pub blob_base_fee: Option<u128>,
+impl From<Bytes> for HeaderChoice {
+    /// This extra data, and nothing else.
+    fn from(extra_data: Bytes) -> Self {
+        Self { extra_data, ..Self::default() }
+    }
 }
 
 /// Builds that were begun, and the one that is worked at.

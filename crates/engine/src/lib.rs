@@ -76,6 +76,7 @@
 //! bottom.
 
 mod after;
+mod amend;
 mod block;
 mod build;
 mod builder;
@@ -104,7 +105,8 @@ mod trace;
 mod tries;
 mod witnesses;
 
-pub use builds::{BlockFees, BuildRequest, Built, TransactionSource};
+pub use amend::{Amendment, StateHandle};
+pub use builds::{BuildRequest, Built, HeaderChoice};
 pub use caches::CacheUse;
 pub use chain::events::{BuildStep, ChainEvent, ForkchoiceAnswer, ForkchoiceFigures, HeadChange};
 pub use chain::figures::{BlockFigures, StateReads, StateWrites};
@@ -118,7 +120,7 @@ pub use chain::tree::Heads;
 pub use chain::verdict::{JudgedPayload, Missing, Verdict};
 pub use engine::Engine;
 pub use error::Error;
-pub use execution::Candidates;
+pub use execution::{BlockFees, Candidates, TransactionSource};
 pub use forkchoice::ForkchoiceOutcome;
 pub use lookup::index_old_blocks;
 pub use new_payload::Payload;

@@ -18,6 +18,7 @@ pub struct ChainSpec {
     /// Blob parameters by activation time, ascending.
     blobs: Vec<(u64, BlobParams)>,
     deposit_contract: Address,
+    is_dev: bool,
 }
 
 /// Where proof of work ends.
@@ -86,6 +87,9 @@ pub enum ChainSpecError {
         fraction: u128,
     },
 }
+
+/// The member of a configuration that makes a chain one for tests.
+const DEV_FIELD: &str = "deponentDev";
 
 /// Forks activated by time, in order, with their names in `blobSchedule`.
 const TIMED_FORKS: [(EthereumHardfork, &str); 10] = [
@@ -156,7 +160,9 @@ impl ChainSpec {
         blobs.sort_by_key(|(time, _)| *time);
         let deposit_contract =
             config.deposit_contract_address.unwrap_or(eip6110::MAINNET_DEPOSIT_CONTRACT_ADDRESS);
-        Ok(Self { chain_id: config.chain_id, merge, forks, blobs, deposit_contract })
+        let chain_id = config.chain_id;
+        let is_dev = config.extra_fields.get(DEV_FIELD) == Some(&true.into());
+        Ok(Self { chain_id, merge, forks, blobs, deposit_contract, is_dev })
     }
 
     /// The rules of a public chain: 1 (mainnet), 11155111 (Sepolia), 17000 (Holesky) or
@@ -196,12 +202,20 @@ impl ChainSpec {
                 Some((time, default_blobs(*fork)?))
             })
             .collect();
-        Ok(Self { chain_id, merge, forks: forks.collect(), blobs, deposit_contract })
+        let forks = forks.collect();
+        Ok(Self { chain_id, merge, forks, blobs, deposit_contract, is_dev: false })
     }
 
     /// The chain's identifier (EIP-155).
     pub const fn chain_id(&self) -> u64 {
         self.chain_id
+    }
+
+    /// Whether it is a chain for tests, whose configuration has `"deponentDev": true`: its blocks
+    /// may have any base fee and gas limit, any account may send transactions, contracts too, and
+    /// a signature with an `s` of zero stands for the sender whose address is its `r`.
+    pub const fn is_dev(&self) -> bool {
+        self.is_dev
     }
 
     /// Blob parameters of a block at `timestamp`, `None` before Cancun.
@@ -265,6 +279,9 @@ impl ChainSpec {
     pub fn difference(&self, given: &Self, head: Option<&Header>) -> Option<String> {
         if self.chain_id != given.chain_id {
             return Some(format!("chainId {} instead of {}", given.chain_id, self.chain_id));
+        }
+        if self.is_dev != given.is_dev {
+            return Some(format!("{DEV_FIELD} {} instead of {}", given.is_dev, self.is_dev));
         }
         let is_past = |condition: ForkCondition| {
             head.is_none_or(|head| match condition {

@@ -36,7 +36,10 @@ const SYSTEM_CALL_GAS: u64 = 30_000_000;
 /// The block and the chain as the EVM reads them.
 pub(crate) fn environment(chain: &ChainSpec, header: &Header) -> EvmEnv {
     let blobs = chain.blob_params(header.timestamp);
-    EvmEnv::for_eth_block(header, BlockRules::new(chain, header), chain.chain_id(), blobs)
+    let rules = BlockRules::new(chain, header);
+    let mut env = EvmEnv::for_eth_block(header, rules, chain.chain_id(), blobs);
+    env.cfg_env.disable_eip3607 = chain.is_dev();
+    env
 }
 
 /// The EVM of a block on `db`. Its inspector is off; the recorder notes contract creations.

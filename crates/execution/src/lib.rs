@@ -128,7 +128,7 @@ pub use overrides::{AccountOverride, BlockOverrides, Overrides, StateOverrides, 
 pub use payload::{decode_payload, validate_versioned_hashes};
 pub use proof_of_work::next_difficulty;
 pub use revert::revert_reason;
-pub use select::{BlobLimit, Candidates, Selection, select};
+pub use select::{BlobLimit, BlockFees, Candidates, Selection, TransactionSource, select};
 pub use simulate::{
     BlockCalls, Refusal, RefusalKind, RootedState, SimulatedBlock, SimulatedCall, SimulatedLog,
     Simulation, SimulationOptions, simulate,

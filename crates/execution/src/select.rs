@@ -20,16 +20,34 @@ use alloy_primitives::{Address, U256};
 use alloy_rlp::Encodable;
 use revm::context::TxEnv;
 use revm::state::EvmState;
-use std::sync::Arc;
+use std::fmt::Debug;
 use witness::State;
 
 /// The transactions that a block may be made of: each sender's by nonce, the best first.
 pub trait Candidates {
     /// The best transaction that is left, and its sender. `None` ends the selection.
-    fn next(&mut self) -> Option<(Arc<Transaction>, Address)>;
+    fn next(&mut self) -> Option<(Transaction, Address)>;
 
     /// The transaction that came last is not in the block, so no later one of its sender can be.
     fn skip_sender(&mut self);
+}
+
+/// A source of candidates: a pool.
+pub trait TransactionSource: Send + Sync + Debug {
+    /// The transactions that may be in a block with these fees, best first.
+    fn candidates(&self, fees: BlockFees) -> Box<dyn Candidates + '_>;
+
+    /// A number that grows whenever there may be a better selection than before.
+    fn arrivals(&self) -> u64;
+}
+
+/// The fees of a block under construction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockFees {
+    /// The base fee of a unit of gas, in wei.
+    pub base_fee: u64,
+    /// The base fee of a unit of blob gas, in wei; `None` before Cancun.
+    pub blob_base_fee: Option<u128>,
 }
 
 /// The most blobs that a block may have, beside the limit of its fork.
@@ -98,7 +116,7 @@ pub fn select<S: State>(
             }
             match added? {
                 Added::Yes => {
-                    selection.transactions.push(Arc::unwrap_or_clone(transaction));
+                    selection.transactions.push(transaction);
                     selection.senders.push(sender);
                 }
                 // The pool has not heard of the parent yet: the next ones may fit.

@@ -11,7 +11,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::commands::flags_by_variable;
-use crate::commands::{self, DbArgs, ExportArgs, ImportArgs, InitArgs, NodeArgs, StatusArgs};
+use crate::commands::{
+    self, DbArgs, DevArgs, ExportArgs, ImportArgs, InitArgs, NodeArgs, StatusArgs,
+};
 use crate::console::{VERSION, printed};
 use crate::demo::DemoArgs;
 use crate::disk::DiskFault;
@@ -34,6 +36,9 @@ struct Cli {
 enum Command {
     /// Run a node: the Engine API on one port, the chain and its witnesses on another.
     Node(Box<NodeArgs>),
+    /// Run a chain for tests, with accounts that have money: it mines a block for each transaction,
+    /// at intervals or on demand, and has the methods of anvil and hardhat for tests.
+    Dev(Box<DevArgs>),
     /// Print the configuration of deponent node that these flags and the file of --config make, as
     /// TOML that --config reads.
     Config(Box<NodeArgs>),
@@ -147,7 +152,7 @@ pub fn main() -> ExitCode {
         usage_of_node().error(ErrorKind::MissingRequiredArgument, fault).exit()
     }
     // The demo prints a table, which no routine messages are to interrupt.
-    let is_demo = matches!(command, Command::Demo(_));
+    let is_demo = matches!(command, Command::Demo(_) | Command::Dev(_));
     let level = if is_demo { LevelFilter::WARN } else { LevelFilter::INFO };
     if let Err(problem) = log.begin(level) {
         eprintln!("deponent: {problem}");
@@ -156,6 +161,7 @@ pub fn main() -> ExitCode {
     raise_open_files();
     let outcome = match command {
         Command::Node(args) => commands::run_node(*args, reload_log_level),
+        Command::Dev(args) => commands::run_dev(*args),
         Command::Config(args) => print_config(&args, &matches),
         Command::Completions { shell } => {
             let mut completed = Vec::new();

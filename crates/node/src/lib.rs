@@ -38,6 +38,7 @@ mod commands;
 mod console;
 mod data_directory;
 pub mod demo;
+mod dev;
 mod disk;
 mod feed;
 mod flags;
@@ -60,6 +61,7 @@ mod traces;
 mod verify;
 
 pub use api::Api;
+pub use dev::{DevOptions, Wallet};
 pub use disk::DiskFault;
 pub use memory::NodeMemory;
 pub use node::{Node, NodeOptions, PublicPort};

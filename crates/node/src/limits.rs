@@ -290,3 +290,6 @@ pub(crate) const BUILDER_GAS_LIMIT: u64 = 60_000_000;
 
 /// Bytes of a block's extra data (yellow paper, 4.4.4).
 pub(crate) const EXTRA_DATA_BYTES: usize = 32;
+
+/// Blocks of a chain for tests whose state is kept: as many as anvil keeps, all that a test makes.
+pub(crate) const DEV_CHAIN_HISTORY: u64 = 1_000_000;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use dev::DevChain;
 use engine::{Engine, EngineOptions};
 use pool::Pool;
 use rpc::{AllowedOrigins, Handler, JwtSecret, Limits, Listener, PortMemory, ServerOptions, serve};
@@ -17,6 +18,7 @@ use tokio::task::JoinSet;
 use crate::Api;
 use crate::allocator;
 use crate::data_directory::{Retention, open_engine};
+use crate::dev::{DevNode, DevOptions};
 use crate::disk::{DiskFault, Faults, check_free, watch_free};
 use crate::feed::{Feed, FeedThread};
 use crate::limits;
@@ -66,6 +68,8 @@ pub struct NodeOptions {
     pub min_free_bytes: u64,
     /// The transaction pool.
     pub txpool: TxpoolOptions,
+    /// How the node mines its own chain, if it does.
+    pub dev: Option<DevOptions>,
     /// Memory of the ports; that of the caches is in the options of engine and database.
     pub memory: NodeMemory,
     /// The address of the port of metrics, if there is to be one. Port 0 takes any free one.
@@ -111,6 +115,7 @@ impl NodeOptions {
             slow_block: None,
             min_free_bytes: 0,
             txpool: TxpoolOptions::default(),
+            dev: None,
             memory: NodeMemory::default(),
             metrics: None,
             metrics_origins: AllowedOrigins::default(),
@@ -163,8 +168,7 @@ impl Node {
     pub async fn start(options: NodeOptions) -> anyhow::Result<Self> {
         let NodeOptions { genesis, data_dir, http, engine, ipc, jwt_file, testing, .. } = options;
         if genesis.is_some() {
-            state::create_directory(&data_dir)
-                .with_context(|| format!("cannot make the directory {}", data_dir.display()))?;
+            create_directory(&data_dir)?;
         }
         let (files, min_free_bytes) = (data_dir.clone(), options.min_free_bytes);
         check_free(&files, min_free_bytes)?;
@@ -179,10 +183,12 @@ impl Node {
         let tracer = options.traces.map(|traces| tracer(traces, &mut watch));
         let condition = Arc::new(NodeCondition::new(files.clone()));
         let pool = pool_of(&chain, options.txpool.pool, &files.join("pool"))?;
-        let observers = observers(&chain, &metrics, &condition, &pool, options.slow_block)?;
+        let dev = options.dev.map(|options| dev_node(options, &chain, &pool)).transpose()?;
+        let mut observers = observers(&chain, &metrics, &condition, options.slow_block)?;
+        observers.extend(pool_observer(&chain, &pool, dev.is_some()));
         let (feed, feed_thread) = Feed::start(chain.clone(), observers)?;
         let offer = |api: Api| {
-            let api = api.with_feed(feed.clone()).with_record(record.clone());
+            let api = api.with_feed(feed.clone()).with_record(record.clone()).with_dev(dev.clone());
             let api = api.with_metrics(metrics.clone()).with_tracer(tracer.clone());
             api.with_condition(condition.clone()).with_pool(pool.clone(), options.txpool.send)
         };
@@ -224,8 +230,7 @@ impl Node {
         let [at, websocket_at] = node.listen_in_public(&public, public_ports, api).await?;
         (node.http_addr, node.websocket_addr) = (at.unwrap_or(node.http_addr), websocket_at);
         if let Some(path) = ipc {
-            let listener = bind_socket(&path)?;
-            node.serve(listener, trusted, offer(Api::local(chain.clone(), testing)));
+            node.serve(bind_socket(&path)?, trusted, offer(Api::local(chain.clone(), testing)));
             node.ipc_path = Some(path);
         }
         Ok(node)
@@ -313,6 +318,11 @@ impl Node {
     }
 }
 
+fn create_directory(path: &Path) -> anyhow::Result<()> {
+    state::create_directory(path)
+        .with_context(|| format!("cannot make the directory {}", path.display()))
+}
+
 /// Opens the chain in a data directory, or begins it. A large genesis takes seconds.
 async fn open_chain(
     genesis: Option<alloy_genesis::Genesis>,
@@ -369,24 +379,42 @@ fn tracer(options: TraceOptions, tasks: &mut JoinSet<()>) -> Arc<Tracer> {
     Arc::new(tracer)
 }
 
+/// The chain for tests that a node mines.
+fn dev_node(
+    options: DevOptions,
+    engine: &Arc<Engine>,
+    pool: &Arc<Pool>,
+) -> anyhow::Result<Arc<DevNode>> {
+    let DevOptions { mining, wallet } = options;
+    let chain = DevChain::with_pool(engine.clone(), pool.clone(), mining)?;
+    Ok(Arc::new(DevNode { chain, wallet }))
+}
+
 /// Those that are told of all events.
 fn observers(
     engine: &Arc<Engine>,
     metrics: &Arc<Metrics>,
     condition: &Arc<NodeCondition>,
-    pool: &Arc<Pool>,
     slow_block: Option<Duration>,
 ) -> anyhow::Result<Vec<Box<dyn Observer>>> {
     let mut all: Vec<Box<dyn Observer>> = vec![
         Box::new(BlockLog::new(engine.clone())?),
         Box::new(ClientWatch(condition.clone())),
         Box::new(MetricsObserver(metrics.clone())),
-        Box::new(PoolFeed::new(engine.clone(), pool.clone())),
     ];
     if let Some(from) = slow_block {
         all.push(Box::new(SlowBlocks { from }));
     }
     Ok(all)
+}
+
+/// Tells the pool of new heads; a chain for tests does so itself.
+fn pool_observer(
+    engine: &Arc<Engine>,
+    pool: &Arc<Pool>,
+    is_dev: bool,
+) -> Option<Box<dyn Observer>> {
+    (!is_dev).then(|| Box::new(PoolFeed::new(engine.clone(), pool.clone())) as Box<dyn Observer>)
 }
 
 /// Any name and no web page, for ports that web pages cannot use.

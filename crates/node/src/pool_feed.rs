@@ -61,7 +61,8 @@ impl SendBounds {
     }
 }
 
-/// Makes the pool of an engine, at its head, with the transactions in its directory.
+/// Makes the pool of an engine, at its head, with the transactions in its directory. Builds take
+/// their transactions from it.
 ///
 /// # Errors
 /// If the head or the directory cannot be read.
@@ -82,7 +83,9 @@ pub(crate) fn pool_of(
     if pending + queued > 0 {
         tracing::info!(pending, queued, "transactions of the last run are in the pool");
     }
-    Ok(Arc::new(pool))
+    let pool = Arc::new(pool);
+    engine.draw_from(pool.clone());
+    Ok(pool)
 }
 
 /// The accounts of an engine.
@@ -125,8 +128,8 @@ impl PoolFeed {
         for record in joined.filter_map(body) {
             change.included.extend(record.block.body.transactions.iter().map(|it| *it.hash()));
         }
-        let finalized = self.engine.finalized().ok().flatten().as_ref().and_then(body);
-        change.finalized = finalized.map(|record| record.number());
+        let finalized = self.engine.heads().finalized;
+        change.finalized = finalized.and_then(|hash| self.engine.number(&hash).ok().flatten());
         // From the oldest block on.
         for record in left.iter().take(POOL_REORG_BLOCKS).rev().filter_map(body) {
             let transactions = record.block.body.transactions.iter().zip(&record.senders);

@@ -78,6 +78,7 @@ mod options;
 mod pool;
 mod sidecar;
 mod sidecars;
+mod source;
 
 pub use best::Best;
 pub use book::Added;

@@ -40,6 +40,11 @@ impl PooledBlob {
         self.sidecar.blobs[self.index].as_slice()
     }
 
+    /// Its commitment.
+    pub fn commitment(&self) -> Bytes48 {
+        self.sidecar.commitments[self.index]
+    }
+
     /// The proofs of its 128 cells, in their order (EIP-7594).
     pub fn cell_proofs(&self) -> &[Bytes48] {
         &self.sidecar.cell_proofs[self.index * CELLS_PER_EXT_BLOB..][..CELLS_PER_EXT_BLOB]

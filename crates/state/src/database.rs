@@ -166,7 +166,8 @@ impl Database {
         let end = self.nodes.end();
         assert!(block.version.address < end || end.is_none(), "a version's nodes are sealed");
         // The caller has read the parent, so an index that cannot be read now is no reason to stop.
-        let parent_is_known = self.knows(&block.parent_hash).unwrap_or(true);
+        let parent_is_known = self.knows(&block.parent_hash).unwrap_or(true)
+            || self.knows(&block.hash).unwrap_or(true);
         let mut waiting = self.waiting_mut();
         let is_first = waiting.heads == Heads::default();
         assert!(parent_is_known || is_first, "a block is added after its parent");

@@ -12,11 +12,11 @@ use testing::Random;
 
 /// Transactions in the order of their tips; each sender's by nonce.
 #[derive(Debug, Default)]
-struct Pool(Mutex<Vec<(Arc<Transaction>, Address)>>);
+struct Pool(Mutex<Vec<(Transaction, Address)>>);
 
 impl Pool {
     fn add(&self, transaction: Transaction, sender: Address) {
-        self.0.lock().unwrap().push((Arc::new(transaction), sender));
+        self.0.lock().unwrap().push((transaction, sender));
     }
 }
 
@@ -39,14 +39,14 @@ impl TransactionSource for Pool {
 
 /// The transactions that are left, by sender, the next one last.
 struct ByTip {
-    senders: BTreeMap<Address, Vec<Arc<Transaction>>>,
+    senders: BTreeMap<Address, Vec<Transaction>>,
     fees: BlockFees,
     last: Address,
 }
 
 impl Candidates for ByTip {
-    fn next(&mut self) -> Option<(Arc<Transaction>, Address)> {
-        let tip = |transactions: &[Arc<Transaction>]| {
+    fn next(&mut self) -> Option<(Transaction, Address)> {
+        let tip = |transactions: &[Transaction]| {
             transactions.last()?.effective_tip_per_gas(self.fees.base_fee)
         };
         let best = self.senders.iter().max_by_key(|(_, transactions)| tip(transactions))?;
@@ -62,10 +62,10 @@ impl Candidates for ByTip {
 
 /// Transactions in this order, whatever they pay.
 #[derive(Debug)]
-struct InOrder(Vec<(Arc<Transaction>, Address)>);
+struct InOrder(Vec<(Transaction, Address)>);
 
 impl Candidates for InOrder {
-    fn next(&mut self) -> Option<(Arc<Transaction>, Address)> {
+    fn next(&mut self) -> Option<(Transaction, Address)> {
         self.0.pop()
     }
 
@@ -204,7 +204,7 @@ fn orders<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
 
 /// A source of one order.
 #[derive(Debug)]
-struct OneOrder(Mutex<Vec<(Arc<Transaction>, Address)>>);
+struct OneOrder(Mutex<Vec<(Transaction, Address)>>);
 
 impl TransactionSource for OneOrder {
     fn candidates(&self, _: BlockFees) -> Box<dyn Candidates + '_> {

@@ -166,6 +166,13 @@ impl BlockTree {
         self.recent.insert(record)
     }
 
+    /// Puts another record of a block in the place of the one in memory, if there is one.
+    #[must_use]
+    pub(crate) fn replace(&mut self, record: Arc<BlockRecord>) -> Option<Arc<BlockRecord>> {
+        let place = self.recent.by_hash.get_mut(&record.hash())?;
+        Some(std::mem::replace(place, record))
+    }
+
     pub(crate) fn canonical_hash(&self, number: u64) -> Result<Option<B256>, Error> {
         match self.newest_canonical(number)? {
             Some(known) => Ok(known),

@@ -46,8 +46,8 @@ pub(super) fn in_order(base: &Header, blocks: Vec<BlockCalls>) -> Result<Vec<Blo
     Ok(ordered)
 }
 
-/// A block's header as far as its parent's and the overrides decide it. Neither its parent's hash nor
-/// its fees are there yet.
+/// A block's header as far as its parent's and the overrides decide it. Neither its parent's hash
+/// nor its fees are there yet.
 pub(super) fn header(chain: &ChainSpec, parent: &Header, calls: &BlockCalls) -> Header {
     let number = calls.block.number.unwrap_or(parent.number);
     let timestamp = calls.block.timestamp.unwrap_or(parent.timestamp);

@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use alloy_consensus::Transaction as _;
 use alloy_eips::Decodable2718;
-use alloy_hardforks::EthereumHardfork;
-use alloy_primitives::B256;
+use alloy_hardforks::{EthereumHardfork, EthereumHardforks as _};
+use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_engine::{ExecutionPayload, ForkchoiceState, PayloadId};
 use engine::{BuildRequest, BuildStep, Built, ChainEvent, ForkchoiceOutcome};
 use engine_api::json::{Data, FixedData, ForkchoiceStateFields, Object};
@@ -40,7 +41,7 @@ fn forkchoice_updated(
     let Object(fields): Object<ForkchoiceStateFields> = params.next("forkchoiceState")?;
     let json: Option<&RawValue> = params.optional("payloadAttributes")?;
     if version >= 4 {
-        // There is no pool whose blobs it could select: checked, and not used.
+        // All cells of a blob are sent with it: checked, and not used.
         let _: Option<FixedData<16>> = params.optional("custodyColumns")?;
     }
     params.end()?;
@@ -88,7 +89,7 @@ pub(super) fn payload(api: &Api, mut params: Params<'_>, version: u8) -> Result<
         built(api, PayloadId::new(id.0), &rules_of(EngineMethod::GetPayload.forks(version)))?;
     let mut out = match version {
         1 => json(&execution_payload(&built))?,
-        _ => json(&envelope(&built, Some(version)))?,
+        _ => json(&envelope(api, &built, Some(version))?)?,
     };
     if built.with_witness {
         // Both are objects with members: the witness becomes the last one.
@@ -149,16 +150,51 @@ fn execution_payload(built: &Built) -> ExecutionPayload {
 
 /// The answer to `engine_getPayload` from the second version on: with the fields that `version`
 /// has, or with all that the block has.
-pub(crate) fn envelope(built: &Built, version: Option<u8>) -> BuiltPayload {
+///
+/// # Errors
+/// When the pool has a blob no more.
+pub(crate) fn envelope(
+    api: &Api,
+    built: &Built,
+    version: Option<u8>,
+) -> Result<BuiltPayload, Error> {
     let has = |since: u8| version.is_none_or(|version| version >= since);
     let has_requests = has(4) && built.block.header.requests_hash.is_some();
-    BuiltPayload {
+    // A test gives transactions without their blobs.
+    let bundle = match version {
+        Some(3..) => blobs_bundle(api, built)?,
+        _ => BlobsBundle::default(),
+    };
+    Ok(BuiltPayload {
         payload: execution_payload(built),
         block_value: built.block_value,
-        // There is no pool, so there are no blobs.
-        blobs: has(3).then(|| (BlobsBundle::default(), false)),
+        blobs: has(3).then_some((bundle, false)),
         execution_requests: has_requests.then(|| built.requests.iter().cloned().collect()),
+    })
+}
+
+/// The blobs of the block's transactions, in order, with one proof each, or from Osaka on with one
+/// for each cell.
+fn blobs_bundle(api: &Api, built: &Built) -> Result<BlobsBundle, Error> {
+    let mut bundle = BlobsBundle::default();
+    let transactions = &built.block.body.transactions;
+    let hashes = transactions.iter().flat_map(|it| it.blob_versioned_hashes()).flatten();
+    let hashes: Vec<_> = hashes.copied().collect();
+    if hashes.is_empty() {
+        return Ok(bundle);
     }
+    let has_cells = api.engine.chain().is_osaka_active_at_timestamp(built.block.header.timestamp);
+    for (hash, blob) in hashes.iter().zip(api.pool()?.0.blobs(&hashes)) {
+        let missing = || Error::new(Code::Server, format_args!("the pool has no blob {hash} now"));
+        let blob = blob.ok_or_else(missing)?;
+        bundle.commitments.push(blob.commitment());
+        bundle.blobs.push(Bytes::copy_from_slice(blob.blob()));
+        match has_cells {
+            true => bundle.proofs.extend(blob.cell_proofs()),
+            false => bundle.proofs.push(blob.blob_proof()),
+        }
+    }
+    Ok(bundle)
 }
 
 /// `testing_buildBlockV1`: builds on any known block, and changes nothing.
@@ -195,7 +231,7 @@ pub(super) fn testing(api: &Api, mut params: Params<'_>) -> Result<Json, Error> 
         }
         error => refusal(error),
     })?;
-    Json::of(&envelope(&built, None))
+    Json::of(&envelope(api, &built, None)?)
 }
 
 /// The reason in an error.

@@ -43,6 +43,13 @@ pub(super) fn block_by_hash(api: &Api, mut params: Params<'_>) -> Result<Json, E
     Json::of(&record.map(|record| block(&record, full)))
 }
 
+/// A block with its whole transactions.
+pub(super) fn full_block(api: &Api, hash: B256) -> Result<RpcBlock, Error> {
+    let record = api.block(hash)?;
+    let record = record.ok_or_else(|| refusal(engine::Error::UnknownBlock(hash)))?;
+    Ok(block(&record, true))
+}
+
 /// `eth_getBlockByNumber`.
 pub(super) fn block_by_number(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let id: NumberOrTag = params.next("block")?;

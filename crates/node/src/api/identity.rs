@@ -79,16 +79,18 @@ pub(super) fn sha3(_: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     Json::of(&keccak256(bytes))
 }
 
-/// `eth_accounts`: none, since a node holds no keys.
-pub(super) fn accounts(_: &Api, params: Params<'_>) -> Result<Json, Error> {
+/// `eth_accounts`: those of a chain for tests; else none, since a node holds no keys.
+pub(super) fn accounts(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
-    Json::of(&[(); 0])
+    let accounts = api.dev.iter().flat_map(|dev| dev.wallet.addresses());
+    Json::of(&accounts.map(|address| address.to_checksum(None)).collect::<Vec<_>>())
 }
 
-/// `eth_coinbase`: zero, since the consensus client names the recipient of each block's fees.
-pub(super) fn coinbase(_: &Api, params: Params<'_>) -> Result<Json, Error> {
+/// `eth_coinbase`: zero, since the consensus client names the recipient of each block's fees; that
+/// of a chain for tests.
+pub(super) fn coinbase(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
-    Json::of(&Address::ZERO)
+    Json::of(&api.dev.as_ref().map_or(Address::ZERO, |dev| dev.chain.coinbase()))
 }
 
 /// Name, version, commit and platform in one word.

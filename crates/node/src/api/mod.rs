@@ -10,6 +10,7 @@ mod call;
 mod config;
 mod debug;
 mod default_fees;
+mod dev;
 mod estimate;
 mod eth;
 mod fees;
@@ -55,6 +56,7 @@ pub(crate) use payload::{check_fork, check_requests};
 pub(crate) use stored::Stored;
 pub(crate) use subscribe::{SUBSCRIPTIONS, subscribe};
 
+use crate::dev::DevNode;
 use crate::feed::Feed;
 use crate::metrics::{Metrics, Wire};
 use crate::node_record::NodeRecord;
@@ -69,6 +71,8 @@ pub struct Api {
     pub(crate) feed: Option<Arc<Feed>>,
     /// The pool, and the bounds of what is sent to it, where there is one.
     pool: Option<(Arc<Pool>, SendBounds)>,
+    /// The chain for tests, where it is one.
+    dev: Option<Arc<DevNode>>,
     /// The node's names, where it is one.
     pub(crate) record: Option<Arc<NodeRecord>>,
     /// Counts what is called.
@@ -116,6 +120,11 @@ impl Entry {
 
 const fn method(name: &'static str, call: PlainCall) -> Entry {
     Entry { method: Method::new(name), call: Call::Plain(call) }
+}
+
+/// Answered in the order in which a connection's calls come.
+const fn ordered(name: &'static str, call: PlainCall) -> Entry {
+    Entry { method: Method::new(name).in_order(), call: Call::Plain(call) }
 }
 
 const fn quick(name: &'static str, call: PlainCall) -> Entry {
@@ -200,6 +209,7 @@ impl Api {
             engine,
             feed,
             pool,
+            dev: None,
             record,
             condition,
             metrics,
@@ -245,6 +255,15 @@ impl Api {
     /// The same, with subscriptions to what the feed tells.
     pub(crate) fn with_feed(self, feed: Arc<Feed>) -> Self {
         Self { feed: Some(feed), ..self }
+    }
+
+    /// The same, of a node that mines its own chain, if it does: with the methods for tests.
+    pub(crate) fn with_dev(mut self, dev: Option<Arc<DevNode>>) -> Self {
+        if dev.is_some() {
+            self.entries.extend(dev::DEV);
+            self.methods.extend(dev::DEV.iter().map(|entry| entry.method));
+        }
+        Self { dev, ..self }
     }
 
     /// The same, with a pool of transactions, and the bounds of what is sent to it.

@@ -1,6 +1,7 @@
 //! The subcommands: `node`, and those that work on a data directory.
 
 mod db;
+mod dev;
 mod export;
 mod import;
 mod init;
@@ -22,6 +23,7 @@ use crate::verify::NETWORKS;
 use storage::StorageArgs;
 
 pub(crate) use db::{DbArgs, db};
+pub(crate) use dev::{DevArgs, run_dev};
 pub(crate) use export::{ExportArgs, export};
 pub(crate) use import::{ImportArgs, import};
 pub(crate) use init::{InitArgs, init};

@@ -94,6 +94,7 @@ fn node_options(args: NodeArgs) -> anyhow::Result<NodeOptions> {
         slow_block: args.debug.slow_block.0,
         min_free_bytes: args.min_free_bytes,
         txpool: args.txpool.options(memory),
+        dev: None,
         memory,
         metrics: args.metrics.address(),
         metrics_origins: AllowedOrigins {
@@ -189,21 +190,21 @@ const FILE_SIZE_SIGNAL: i32 = rustix::process::Signal::XFSZ.as_raw();
 const FORCED: i32 = 130;
 
 /// The signals that stop a node.
-struct StopSignals {
+pub(super) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
 }
 
 impl StopSignals {
-    fn new() -> std::io::Result<Self> {
+    pub(super) fn new() -> std::io::Result<Self> {
         let [interrupt, terminate, hangup] =
             [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
         Ok(Self { interrupt: interrupt?, terminate: terminate?, hangup: hangup? })
     }
 
     /// Waits for the next one; its name.
-    async fn next(&mut self) -> &'static str {
+    pub(super) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",

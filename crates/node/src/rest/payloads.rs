@@ -118,7 +118,7 @@ fn versioned_hashes(transactions: &[Bytes]) -> Vec<B256> {
 /// `GET /payloads/{id}`.
 pub(super) fn built(api: &Api, request: &Request, id: &str) -> Result<Response, Problem> {
     let (fork, built) = find(api, request, id)?;
-    Ok(not_stored(ssz(encode(fork, &built)?)))
+    Ok(not_stored(ssz(encode(api, fork, &built)?)))
 }
 
 /// `GET /payloads/{id}/witness`: the same, and the witness of the block.
@@ -129,8 +129,8 @@ pub(super) fn built_with_witness(
 ) -> Result<Response, Problem> {
     let (fork, built) = find(api, request, id)?;
     let keys = api.engine.public_keys(&built.block).map_err(refusal)?;
-    let body =
-        WitnessBody::whole(built.witness.clone().into()).body_with(&encode(fork, &built)?, &keys);
+    let body = WitnessBody::whole(built.witness.clone().into())
+        .body_with(&encode(api, fork, &built)?, &keys);
     Ok(not_stored(ssz(body.map_err(Problem::of_answer)?)))
 }
 
@@ -140,7 +140,7 @@ fn find(api: &Api, request: &Request, id: &str) -> Result<(Fork, Arc<Built>), Pr
     Ok((fork, api::built(api, id, &rules(fork))?))
 }
 
-fn encode(fork: Fork, built: &Built) -> Result<Vec<u8>, Problem> {
+fn encode(api: &Api, fork: Fork, built: &Built) -> Result<Vec<u8>, Problem> {
     let version = EngineMethod::GetPayload.version(fork);
-    api::envelope(built, Some(version)).encode().map_err(Problem::of_answer)
+    api::envelope(api, built, Some(version))?.encode().map_err(Problem::of_answer)
 }

@@ -7,6 +7,7 @@ mod cli;
 mod client;
 mod commands;
 mod dashboard;
+mod dev;
 mod engine_api;
 mod examples;
 mod extract;

@@ -69,7 +69,7 @@ async fn geth_attaches_over_http_websocket_and_ipc() {
 }
 
 /// The folder with the libraries: `node_modules` and `venv`.
-fn tools() -> Option<PathBuf> {
+pub(crate) fn tools() -> Option<PathBuf> {
     let folder = std::env::var_os("DEPONENT_TOOLS").map(PathBuf::from);
     if folder.is_none() {
         assert!(std::env::var_os("CI").is_none(), "CI needs DEPONENT_TOOLS");
@@ -81,7 +81,7 @@ fn tools() -> Option<PathBuf> {
     folder
 }
 
-fn script(name: &str) -> PathBuf {
+pub(crate) fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools").join(name)
 }
 
@@ -170,7 +170,7 @@ impl Chain {
 }
 
 /// The JSON that a command prints in its first line.
-async fn output(mut command: Command) -> Value {
+pub(crate) async fn output(mut command: Command) -> Value {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = tokio::task::spawn_blocking(move || command.output()).await.expect("it returns");
     let output = output.unwrap_or_else(|error| panic!("{name} does not run: {error}"));

@@ -263,7 +263,7 @@ impl TestNode {
     }
 }
 
-fn unwrap(answer: Result<Value, ClientError>) -> Result<Value, Error> {
+pub(crate) fn unwrap(answer: Result<Value, ClientError>) -> Result<Value, Error> {
     match answer {
         Ok(result) => Ok(result),
         Err(ClientError::Rpc(error)) => Err(error),

@@ -1,0 +1,48 @@
+use alloy_primitives::B256;
+
+/// Why a chain for tests did not do what it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The next block cannot have this time, in anvil's words.
+    #[error("Timestamp error: {given} is lower than or equal to previous block's timestamp")]
+    Time {
+        /// The time.
+        given: u64,
+    },
+    /// So many blocks are not mined by one call.
+    #[error("{blocks} blocks at once are too many; at most {most}")]
+    TooManyBlocks {
+        /// Blocks asked for.
+        blocks: u64,
+        /// Blocks allowed.
+        most: u64,
+    },
+    /// The chain has not so many blocks to go back.
+    #[error("the chain has {height} blocks to go back, not {depth}")]
+    TooDeep {
+        /// Blocks to go back.
+        depth: u64,
+        /// Blocks that there are.
+        height: u64,
+    },
+    /// The pool does not take the transaction.
+    #[error(transparent)]
+    Refused(#[from] pool::Refusal),
+    /// The pool cannot follow the head.
+    #[error("the pool does not follow the head: {0}")]
+    Pool(String),
+    /// The engine could not say.
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+    /// The engine refuses a block that it has built itself.
+    #[error("block {hash} is refused by the engine that built it: {reason}")]
+    Invalid {
+        /// The block's hash.
+        hash: B256,
+        /// The rule that it breaks.
+        reason: String,
+    },
+    /// The configuration of the chain cannot be run.
+    #[error("the chain cannot be run: {0}")]
+    Genesis(String),
+}

@@ -1,0 +1,597 @@
+//! The methods of a node that mines its own chain: those of anvil and hardhat on which tests rely,
+//! with the shapes of their answers as anvil gives them.
+
+use std::time::Duration;
+
+use alloy_consensus::{TxEip1559, TxEip7702, TxLegacy, TypedTransaction};
+use alloy_primitives::{Address, B256, Bytes, TxKind, U64, U256, eip191_hash_message};
+use dev::{Error as DevError, impersonated};
+use engine::Amendment;
+use engine_api::json::{Data, FixedData, Object};
+use execution::{Call, Estimate, Overrides, UnsignedCall};
+use rpc::{Code, Error, Json, Params};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+use serde_json::{Value, json};
+
+use super::call::{Request, reverted};
+use super::{Api, Entry, eth, fees, identity, method, ordered, refusal};
+use crate::dev::DevNode;
+use crate::limits::CALL_GAS;
+
+/// The methods, with their other names.
+pub(super) const DEV: &[Entry] = &[
+    ordered("eth_sendTransaction", send),
+    ordered("eth_sendUnsignedTransaction", send_unsigned),
+    method("eth_sign", sign),
+    method("personal_sign", personal_sign),
+    ordered("evm_mine", mine_one),
+    ordered("evm_mine_detailed", mine_detailed),
+    ordered("anvil_mine_detailed", mine_detailed),
+    ordered("anvil_mine", mine),
+    ordered("hardhat_mine", mine),
+    ordered("evm_setAutomine", set_automine),
+    ordered("anvil_setAutomine", set_automine),
+    method("anvil_getAutomine", automine),
+    method("hardhat_getAutomine", automine),
+    ordered("evm_setIntervalMining", set_interval),
+    ordered("anvil_setIntervalMining", set_interval),
+    method("anvil_getIntervalMining", interval),
+    ordered("evm_increaseTime", increase_time),
+    ordered("anvil_increaseTime", increase_time),
+    ordered("evm_setNextBlockTimestamp", set_next_time),
+    ordered("anvil_setNextBlockTimestamp", set_next_time),
+    ordered("evm_setTime", set_time),
+    ordered("anvil_setTime", set_time),
+    ordered("anvil_setBlockTimestampInterval", set_time_between),
+    ordered("anvil_removeBlockTimestampInterval", remove_time_between),
+    ordered("evm_snapshot", snapshot),
+    ordered("anvil_snapshot", snapshot),
+    ordered("evm_revert", revert),
+    ordered("anvil_revert", revert),
+    ordered("anvil_setBalance", set_balance),
+    ordered("hardhat_setBalance", set_balance),
+    ordered("tenderly_setBalance", set_balance),
+    ordered("anvil_addBalance", add_balance),
+    ordered("tenderly_addBalance", add_balance),
+    ordered("anvil_setCode", set_code),
+    ordered("hardhat_setCode", set_code),
+    ordered("anvil_setNonce", set_nonce),
+    ordered("hardhat_setNonce", set_nonce),
+    ordered("evm_setAccountNonce", set_nonce),
+    ordered("anvil_setStorageAt", set_storage),
+    ordered("hardhat_setStorageAt", set_storage),
+    ordered("anvil_setCoinbase", set_coinbase),
+    ordered("hardhat_setCoinbase", set_coinbase),
+    ordered("anvil_setNextBlockBaseFeePerGas", set_base_fee),
+    ordered("hardhat_setNextBlockBaseFeePerGas", set_base_fee),
+    ordered("hardhat_setPrevRandao", set_prev_randao),
+    ordered("anvil_setNextBlockPrevRandao", set_prev_randao),
+    ordered("evm_setBlockGasLimit", set_gas_limit),
+    ordered("anvil_setBlockGasLimit", set_gas_limit),
+    ordered("anvil_impersonateAccount", impersonate),
+    ordered("hardhat_impersonateAccount", impersonate),
+    ordered("anvil_stopImpersonatingAccount", stop_impersonating),
+    ordered("hardhat_stopImpersonatingAccount", stop_impersonating),
+    ordered("anvil_autoImpersonateAccount", impersonate_all),
+    ordered("hardhat_autoImpersonateAccount", impersonate_all),
+    ordered("anvil_dropTransaction", drop_transaction),
+    ordered("hardhat_dropTransaction", drop_transaction),
+    ordered("anvil_dropAllTransactions", drop_all),
+    ordered("hardhat_dropAllTransactions", drop_all),
+    ordered("anvil_removePoolTransactions", drop_of),
+    ordered("anvil_rollback", roll_back),
+    ordered("anvil_reorg", reorganise),
+    ordered("anvil_reset", reset),
+    ordered("hardhat_reset", reset),
+    method("anvil_nodeInfo", node_info),
+    method("anvil_metadata", metadata),
+    method("hardhat_metadata", metadata),
+    method("anvil_setLoggingEnabled", set_logging),
+    method("hardhat_setLoggingEnabled", set_logging),
+];
+
+impl Api {
+    fn dev(&self) -> Result<&DevNode, Error> {
+        let missing = || Error::new(Code::Server, "this chain is not one for tests");
+        self.dev.as_deref().ok_or_else(missing)
+    }
+}
+
+/// A number as tests write it: JSON's, in hex, or decimal as text.
+struct Loose(U256);
+
+impl<'de> Deserialize<'de> for Loose {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let number = match Value::deserialize(json)? {
+            Value::Number(number) => number.to_string().parse().ok(),
+            Value::String(text) => text.parse().ok(),
+            _ => None,
+        };
+        number.map(Self).ok_or_else(|| D::Error::custom("expected a number, or one as text"))
+    }
+}
+
+impl Loose {
+    fn small(self, name: &str) -> Result<u64, Error> {
+        let most = || Error::invalid_params(format!("{name}: {} is over 64 bits", self.0));
+        self.0.try_into().map_err(|_| most())
+    }
+}
+
+/// The error of something that the chain did not do.
+fn failed(error: DevError) -> Error {
+    match error {
+        DevError::Refused(refusal) => Error::new(Code::Server, refusal).in_message(),
+        DevError::Engine(error) => refusal(error),
+        DevError::Time { .. } | DevError::TooManyBlocks { .. } | DevError::TooDeep { .. } => {
+            Error::invalid_params(error)
+        }
+        error => Error::new(Code::Internal, error),
+    }
+}
+
+fn none() -> Result<Json, Error> {
+    Json::of(&Value::Null)
+}
+
+fn number(mut params: Params<'_>, name: &str) -> Result<u64, Error> {
+    let Loose(number) = params.next(name)?;
+    params.end()?;
+    Loose(number).small(name)
+}
+
+fn address(params: &mut Params<'_>) -> Result<Address, Error> {
+    Ok(params.next::<FixedData<20>>("address")?.into())
+}
+
+/// `eth_sendTransaction`: signed by an account of the node, or unsigned by one that is
+/// impersonated.
+fn send(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let Object(request): Object<Request> = params.next("transaction")?;
+    params.end()?;
+    let dev = api.dev()?;
+    let (sender, transaction) = filled(api, dev, request)?;
+    let signed = if dev.chain.impersonates(&sender) {
+        impersonated(transaction, sender)
+    } else {
+        let signed = dev.wallet.sign_transaction(&sender, transaction);
+        signed.ok_or_else(|| Error::invalid_params("No Signer available"))?
+    };
+    Json::of(&dev.chain.send(signed).map_err(failed)?)
+}
+
+/// `eth_sendUnsignedTransaction`: from any account.
+fn send_unsigned(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let Object(request): Object<Request> = params.next("transaction")?;
+    params.end()?;
+    let dev = api.dev()?;
+    let (sender, transaction) = filled(api, dev, request)?;
+    Json::of(&dev.chain.send(impersonated(transaction, sender)).map_err(failed)?)
+}
+
+/// The transaction of a request, with the nonce, the gas and the fees that it leaves open.
+fn filled(
+    api: &Api,
+    dev: &DevNode,
+    request: Request,
+) -> Result<(Address, TypedTransaction), Error> {
+    let chain_id = api.engine.chain().chain_id();
+    let UnsignedCall { mut call, gas, nonce, has_gas_price } = request.call(chain_id)?;
+    if call.blob_hashes.is_some() {
+        let words = "a transaction with blobs is sent signed, by eth_sendRawTransaction";
+        return Err(Error::invalid_params(words));
+    }
+    let head = api.head()?;
+    let nonce = match nonce.or_else(|| dev.chain.pool().next_nonce(call.from)) {
+        Some(nonce) => nonce,
+        None => {
+            let state = api.engine.state(head.hash()).map_err(refusal)?;
+            let account = state.account(call.from).map_err(refusal)?;
+            account.map_or(0, |account| account.nonce)
+        }
+    };
+    let gas = match gas {
+        Some(gas) => gas,
+        None => {
+            let free = Call { max_fee_per_gas: 0, max_priority_fee_per_gas: 0, ..call.clone() };
+            let estimate =
+                api.engine.estimate_gas(head.hash(), &free, &Overrides::default(), CALL_GAS);
+            match estimate.map_err(refusal)? {
+                Estimate::Gas(gas) => gas,
+                Estimate::Reverted(output) => return Err(reverted(&output)),
+                Estimate::Failed(reason) => return Err(Error::failed_call(reason)),
+            }
+        }
+    };
+    if call.max_fee_per_gas == 0 {
+        let tip = fees::suggested_tip(api)?.max(call.max_priority_fee_per_gas);
+        let base_fee = u128::from(execution::next_base_fee(&head.block.header));
+        call.max_priority_fee_per_gas = tip;
+        call.max_fee_per_gas = 2 * base_fee + tip;
+    }
+    Ok((call.from, typed(Call { gas, ..call }, nonce, chain_id, has_gas_price)))
+}
+
+fn typed(call: Call, nonce: u64, chain_id: u64, is_legacy: bool) -> TypedTransaction {
+    let Call { to, gas: gas_limit, value, input, access_list, max_fee_per_gas, .. } = call;
+    let max_priority_fee_per_gas = call.max_priority_fee_per_gas;
+    if let (Some(authorization_list), TxKind::Call(to)) = (call.authorization_list, to) {
+        return TxEip7702 {
+            chain_id,
+            nonce,
+            gas_limit,
+            max_fee_per_gas,
+            max_priority_fee_per_gas,
+            to,
+            value,
+            access_list,
+            authorization_list,
+            input,
+        }
+        .into();
+    }
+    if is_legacy && access_list.is_empty() {
+        let (chain_id, gas_price) = (Some(chain_id), max_fee_per_gas);
+        return TxLegacy { chain_id, nonce, gas_price, gas_limit, to, value, input }.into();
+    }
+    TxEip1559 {
+        chain_id,
+        nonce,
+        gas_limit,
+        max_fee_per_gas,
+        max_priority_fee_per_gas,
+        to,
+        value,
+        access_list,
+        input,
+    }
+    .into()
+}
+
+/// `eth_sign`: of the message of EIP-191.
+fn sign(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let (address, Data(message)) = (address(&mut params)?, params.next("message")?);
+    params.end()?;
+    signed_message(api, address, &message)
+}
+
+/// `personal_sign`: the same, the other way round.
+fn personal_sign(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let (Data(message), address) = (params.next("message")?, address(&mut params)?);
+    let _: Option<String> = params.optional("password")?;
+    params.end()?;
+    signed_message(api, address, &message)
+}
+
+fn signed_message(api: &Api, address: Address, message: &Bytes) -> Result<Json, Error> {
+    let signature = api.dev()?.wallet.sign(&address, eip191_hash_message(message));
+    let signature = signature.ok_or_else(|| Error::invalid_params("No Signer available"))?;
+    Json::of(&Bytes::copy_from_slice(&signature.as_bytes()))
+}
+
+/// The parameter of `evm_mine`.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum MineOptions {
+    Options { timestamp: Option<Loose>, blocks: Option<Loose> },
+    Time(Loose),
+}
+
+/// `evm_mine`: one block, or as many as are said, from a time on.
+fn mine_one(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    mined(api, params)?;
+    Json::of(&"0x0")
+}
+
+/// `evm_mine_detailed`: the blocks, with their transactions.
+fn mine_detailed(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let blocks = mined(api, params)?.into_iter().map(|hash| eth::full_block(api, hash));
+    Json::of(&blocks.collect::<Result<Vec<_>, _>>()?)
+}
+
+fn mined(api: &Api, mut params: Params<'_>) -> Result<Vec<B256>, Error> {
+    let options: Option<MineOptions> = params.optional("options")?;
+    params.end()?;
+    let (time, blocks) = match options {
+        None => (None, None),
+        Some(MineOptions::Time(time)) => (Some(time), None),
+        Some(MineOptions::Options { timestamp, blocks }) => (timestamp, blocks),
+    };
+    let chain = &api.dev()?.chain;
+    let blocks = blocks.map_or(Ok(1), |blocks| blocks.small("blocks"))?;
+    let mut mined = Vec::new();
+    if let Some(time) = time.filter(|_| blocks > 0) {
+        mined.push(chain.mine_at(time.small("timestamp")?).map_err(failed)?);
+    }
+    let rest = blocks - mined.len() as u64;
+    mined.extend(chain.mine(rest, None).map_err(failed)?);
+    Ok(mined)
+}
+
+/// `anvil_mine`: so many blocks, so many seconds apart.
+fn mine(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let blocks: Option<Loose> = params.optional("blocks")?;
+    let seconds: Option<Loose> = params.optional("interval")?;
+    params.end()?;
+    let blocks = blocks.map_or(Ok(1), |blocks| blocks.small("blocks"))?;
+    let seconds = seconds.map(|seconds| seconds.small("interval")).transpose()?;
+    api.dev()?.chain.mine(blocks, seconds).map_err(failed)?;
+    none()
+}
+
+fn set_automine(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let is_automatic = params.next("enabled")?;
+    params.end()?;
+    api.dev()?.chain.set_automatic(is_automatic);
+    none()
+}
+
+fn automine(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    Json::of(&api.dev()?.chain.is_automatic())
+}
+
+/// `evm_setIntervalMining`: seconds, or 0 for none. It ends a block for each transaction, as in
+/// anvil.
+fn set_interval(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let seconds = number(params, "seconds")?;
+    let chain = &api.dev()?.chain;
+    if seconds > 0 {
+        chain.set_automatic(false);
+    }
+    chain.set_interval(Some(Duration::from_secs(seconds)));
+    none()
+}
+
+fn interval(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    Json::of(&api.dev()?.chain.interval().map(|interval| interval.as_secs()))
+}
+
+fn increase_time(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let seconds = number(params, "seconds")?;
+    Json::of(&api.dev()?.chain.increase_time(seconds))
+}
+
+fn set_next_time(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let time = number(params, "timestamp")?;
+    api.dev()?.chain.set_next_time(time).map_err(failed)?;
+    none()
+}
+
+/// `evm_setTime`: in seconds, or in milliseconds where the number is too large for these, as in
+/// anvil.
+fn set_time(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    /// The year 5138, which no test is in.
+    const LAST_SECOND: u64 = 100_000_000_000;
+    let time = number(params, "timestamp")?;
+    let seconds = if time > LAST_SECOND { time / 1000 } else { time };
+    Json::of(&api.dev()?.chain.set_time(seconds).unsigned_abs())
+}
+
+fn set_time_between(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let seconds = number(params, "seconds")?;
+    api.dev()?.chain.set_time_between(Some(seconds));
+    none()
+}
+
+fn remove_time_between(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    Json::of(&api.dev()?.chain.set_time_between(None).is_some())
+}
+
+fn snapshot(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    Json::of(&U64::from(api.dev()?.chain.snapshot().map_err(failed)?))
+}
+
+fn revert(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let id = number(params, "snapshot")?;
+    Json::of(&api.dev()?.chain.revert(id).map_err(failed)?)
+}
+
+fn amend(api: &Api, address: Address, amendment: Amendment) -> Result<(), Error> {
+    api.dev()?.chain.amend(&[(address, amendment)]).map_err(failed)
+}
+
+fn set_balance(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let (address, Loose(balance)) = (address(&mut params)?, params.next("balance")?);
+    params.end()?;
+    amend(api, address, Amendment::Balance(balance))?;
+    none()
+}
+
+fn add_balance(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let (address, Loose(amount)) = (address(&mut params)?, params.next("amount")?);
+    params.end()?;
+    api.dev()?.chain.add_balance(address, amount).map_err(failed)?;
+    none()
+}
+
+fn set_code(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let (address, Data(code)) = (address(&mut params)?, params.next("code")?);
+    params.end()?;
+    amend(api, address, Amendment::Code(code))?;
+    none()
+}
+
+fn set_nonce(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let address = address(&mut params)?;
+    let nonce = number(params, "nonce")?;
+    amend(api, address, Amendment::Nonce(nonce))?;
+    none()
+}
+
+/// `anvil_setStorageAt`: the value in 32 bytes.
+fn set_storage(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let (address, Loose(slot)) = (address(&mut params)?, params.next("slot")?);
+    let value: FixedData<32> = params.next("value")?;
+    params.end()?;
+    let value = U256::from_be_bytes(value.0);
+    amend(api, address, Amendment::Storage { slot, value })?;
+    Json::of(&true)
+}
+
+fn set_coinbase(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let address = address(&mut params)?;
+    params.end()?;
+    api.dev()?.chain.set_coinbase(address);
+    none()
+}
+
+fn set_base_fee(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let base_fee = number(params, "baseFeePerGas")?;
+    api.dev()?.chain.set_next_base_fee(base_fee);
+    none()
+}
+
+fn set_prev_randao(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let prev_randao: FixedData<32> = params.next("prevRandao")?;
+    params.end()?;
+    api.dev()?.chain.set_prev_randao(prev_randao.into());
+    Json::of(&true)
+}
+
+fn set_gas_limit(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    let gas_limit = number(params, "gasLimit")?;
+    api.dev()?.chain.set_gas_limit(gas_limit);
+    Json::of(&true)
+}
+
+fn impersonate(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let address = address(&mut params)?;
+    params.end()?;
+    api.dev()?.chain.impersonate(address);
+    none()
+}
+
+fn stop_impersonating(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let address = address(&mut params)?;
+    params.end()?;
+    api.dev()?.chain.stop_impersonating(&address);
+    none()
+}
+
+fn impersonate_all(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let all = params.next("enabled")?;
+    params.end()?;
+    api.dev()?.chain.impersonate_all(all);
+    none()
+}
+
+fn drop_transaction(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let hash: FixedData<32> = params.next("hash")?;
+    params.end()?;
+    Json::of(&api.dev()?.chain.drop_transaction(hash.into()))
+}
+
+fn drop_all(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    api.dev()?.chain.drop_transactions(None);
+    none()
+}
+
+fn drop_of(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let address = address(&mut params)?;
+    params.end()?;
+    api.dev()?.chain.drop_transactions(Some(address));
+    none()
+}
+
+fn roll_back(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let depth: Option<Loose> = params.optional("depth")?;
+    params.end()?;
+    let depth = depth.map_or(Ok(1), |depth| depth.small("depth"))?;
+    api.dev()?.chain.roll_back(depth).map_err(failed)?;
+    none()
+}
+
+/// A transaction of `anvil_reorg`: its bytes, or a request, and the index of its block.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Reorganised {
+    Raw(Data),
+    Request(Box<Request>),
+}
+
+/// `anvil_reorg`: its parameters one by one, or as an object.
+fn reorganise(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let Loose(depth) = params.next("depth")?;
+    let pairs: Option<Vec<(Reorganised, u64)>> = params.optional("transactions")?;
+    params.end()?;
+    let dev = api.dev()?;
+    let transactions = pairs.into_iter().flatten().map(|(transaction, block)| {
+        let transaction = match transaction {
+            Reorganised::Raw(Data(bytes)) => {
+                let sent = ::pool::decode(&bytes);
+                sent.map_err(|refusal| Error::new(Code::Server, refusal).in_message())?.transaction
+            }
+            Reorganised::Request(request) => {
+                let (sender, transaction) = filled(api, dev, *request)?;
+                let signed = dev.wallet.sign_transaction(&sender, transaction.clone());
+                signed.unwrap_or_else(|| impersonated(transaction, sender))
+            }
+        };
+        Ok((transaction, block))
+    });
+    let transactions = transactions.collect::<Result<Vec<_>, Error>>()?;
+    dev.chain.reorganise(Loose(depth).small("depth")?, &transactions).map_err(failed)?;
+    none()
+}
+
+/// `anvil_reset`: to the first block.
+fn reset(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let forking: Option<Value> = params.optional("options")?;
+    params.end()?;
+    let url = forking.as_ref().and_then(|options| options.get("forking")?.get("jsonRpcUrl"));
+    if url.is_some_and(|url| !url.is_null()) {
+        let words = "forking is not offered: this chain begins with its own first block";
+        return Err(Error::invalid_params(words));
+    }
+    api.dev()?.chain.reset().map_err(failed)?;
+    none()
+}
+
+fn node_info(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    let dev = api.dev()?;
+    let head = api.head()?;
+    let (header, chain) = (&head.block.header, api.engine.chain());
+    Json::of(&json!({
+        "currentBlockNumber": U64::from(header.number),
+        "currentBlockTimestamp": header.timestamp,
+        "currentBlockHash": head.hash(),
+        "hardFork": chain.fork_of(header).to_string(),
+        "transactionOrder": "fees",
+        "environment": {
+            "baseFee": U256::from(header.base_fee_per_gas.unwrap_or(0)),
+            "chainId": chain.chain_id(),
+            "gasLimit": header.gas_limit,
+            "gasPrice": U256::from(fees::suggested_tip(api)?),
+        },
+        "forkConfig": {"forkUrl": null, "forkBlockNumber": null, "forkRetryBackoff": null},
+        "automine": dev.chain.is_automatic(),
+    }))
+}
+
+fn metadata(api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    let head = api.head()?;
+    Json::of(&json!({
+        "clientVersion": identity::client_name(),
+        "chainId": api.engine.chain().chain_id(),
+        "instanceId": api.engine.heads().genesis,
+        "latestBlockNumber": head.number(),
+        "latestBlockHash": head.hash(),
+        "forkedNetwork": null,
+        "snapshots": {},
+    }))
+}
+
+/// The log of a node is as its flags say.
+fn set_logging(_: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let _: bool = params.next("enabled")?;
+    params.end()?;
+    none()
+}

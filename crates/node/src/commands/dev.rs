@@ -1,0 +1,240 @@
+//! `deponent dev`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ::dev::limits::{BALANCE, BASE_FEE, CHAIN_ID, GAS_LIMIT};
+use ::dev::{DevGenesis, Mining};
+use alloy_hardforks::EthereumHardfork;
+use alloy_primitives::U256;
+use alloy_primitives::utils::{format_ether, parse_ether};
+use anyhow::{Context as _, bail};
+use clap::Args;
+use engine::EngineOptions;
+use rpc::AllowedOrigins;
+use state::{JournalMode, Options as DatabaseOptions};
+
+use super::node::StopSignals;
+use crate::console::say;
+use crate::dev::{DERIVATION_PATH, DevOptions, MNEMONIC, Wallet};
+use crate::flags::values::{
+    LOCALHOST, Threshold, parse_duration, parse_ip, parse_page, parse_port,
+};
+use crate::limits::DEV_CHAIN_HISTORY;
+use crate::{Node, NodeOptions};
+
+/// The arguments of `deponent dev`.
+#[derive(Debug, Args)]
+pub(crate) struct DevArgs {
+    /// The port of JSON-RPC over HTTP and WebSocket; 0 takes any free one.
+    #[arg(long, short = 'p', value_name = "PORT", value_parser = parse_port,
+          default_value_t = 8545)]
+    port: u16,
+    /// The address on which it listens.
+    #[arg(long, value_name = "IP", value_parser = parse_ip, default_value_t = LOCALHOST)]
+    host: IpAddr,
+    /// The number of accounts.
+    #[arg(long, short = 'a', value_name = "ACCOUNTS", default_value_t = 10,
+          value_parser = clap::value_parser!(u32).range(0..=1000))]
+    accounts: u32,
+    /// The balance of each account, in ether.
+    #[arg(long, value_name = "ETHER", value_parser = parse_balance)]
+    balance: Option<U256>,
+    /// The phrase of BIP-39 from which the accounts are derived.
+    #[arg(long, short = 'm', value_name = "PHRASE", default_value = MNEMONIC)]
+    mnemonic: String,
+    /// Mine a block after each such time, as 2s or 500ms, instead of one for each transaction.
+    #[arg(long, short = 'b', value_name = "TIME", value_parser = parse_block_time)]
+    block_time: Option<Duration>,
+    /// Mine no block unless evm_mine or anvil_mine asks for it.
+    #[arg(long, conflicts_with = "block_time")]
+    no_mining: bool,
+    /// The fork of the first block: paris, shanghai, cancun, prague, osaka or amsterdam.
+    #[arg(long, value_name = "FORK", value_parser = parse_fork, default_value = "osaka")]
+    hardfork: EthereumHardfork,
+    /// A later fork and its time, in seconds since 1970 or from the start on: amsterdam=+600.
+    #[arg(long = "fork-at", value_name = "FORK=TIME", value_parser = parse_later)]
+    fork_at: Vec<(EthereumHardfork, ForkTime)>,
+    /// The chain's identifier.
+    #[arg(long, value_name = "ID", default_value_t = CHAIN_ID)]
+    chain_id: u64,
+    /// The gas limit of blocks.
+    #[arg(long, value_name = "GAS", default_value_t = GAS_LIMIT)]
+    gas_limit: u64,
+    /// The base fee of the first block, in wei.
+    #[arg(long, value_name = "WEI", default_value_t = BASE_FEE)]
+    base_fee: u64,
+    /// The time of the first block, in seconds since 1970 [default: now].
+    #[arg(long, value_name = "TIME")]
+    timestamp: Option<u64>,
+    /// Keep the chain in this directory, and go on with it the next time [default: a directory that
+    /// is removed at the end].
+    #[arg(long, value_name = "DIR")]
+    datadir: Option<PathBuf>,
+    /// Web pages that may call it, as origins or names; * for any.
+    #[arg(long = "allow-origin", value_name = "ORIGIN", value_parser = parse_page,
+          default_value = "*")]
+    allow_origin: Vec<String>,
+    /// Print nothing at the start but the address.
+    #[arg(long, short = 'q')]
+    quiet: bool,
+}
+
+/// When a fork is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ForkTime {
+    At(u64),
+    After(u64),
+}
+
+fn parse_balance(text: &str) -> Result<U256, String> {
+    parse_ether(text).map_err(|_| "expected a number of ether, as 10000 or 0.5".into())
+}
+
+fn parse_block_time(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<u64>().ok().map(Duration::from_secs);
+    let duration = match parse_duration(text) {
+        Ok(Threshold(duration)) => duration,
+        Err(_) => seconds,
+    };
+    let expected = "expected the time between blocks, as 2s, 500ms or 12";
+    duration.filter(|time| !time.is_zero()).ok_or_else(|| expected.into())
+}
+
+fn parse_fork(text: &str) -> Result<EthereumHardfork, String> {
+    let expected = "expected paris, shanghai, cancun, prague, osaka or amsterdam";
+    let fork = text.parse().ok().filter(|fork| *fork >= EthereumHardfork::Paris);
+    fork.ok_or_else(|| expected.into())
+}
+
+fn parse_later(text: &str) -> Result<(EthereumHardfork, ForkTime), String> {
+    let expected = || "expected a fork and its time, as amsterdam=+600".to_owned();
+    let (fork, time) = text.split_once('=').ok_or_else(expected)?;
+    let time = match time.strip_prefix('+') {
+        Some(after) => after.parse().map(ForkTime::After),
+        None => time.parse().map(ForkTime::At),
+    };
+    Ok((parse_fork(fork)?, time.map_err(|_| expected())?))
+}
+
+/// Runs a chain for tests until it is stopped.
+pub(crate) fn run_dev(args: DevArgs) -> anyhow::Result<()> {
+    let wallet = Wallet::from_mnemonic(&args.mnemonic, args.accounts).context("--mnemonic")?;
+    let temporary = match args.datadir {
+        Some(_) => None,
+        None => Some(tempfile::tempdir().context("no temporary directory")?),
+    };
+    let directory = args.datadir.as_deref().or_else(|| temporary.as_ref().map(|it| it.path()));
+    let directory = directory.expect("one of them").to_owned();
+    let options = dev_options(&args, wallet.clone(), directory)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        let mut signals = StopSignals::new()?;
+        let node = Node::start(options).await?;
+        if !args.quiet {
+            print_accounts(&args, &wallet)?;
+        }
+        say!("Listening on {}", node.http_addr);
+        signals.next().await;
+        let engine = node.engine().clone();
+        node.stop().await;
+        engine.persist()?;
+        anyhow::Ok(())
+    });
+    runtime.shutdown_background();
+    outcome
+}
+
+fn dev_options(args: &DevArgs, wallet: Wallet, directory: PathBuf) -> anyhow::Result<NodeOptions> {
+    let is_begun = directory.join("chain").exists();
+    let genesis = if is_begun { None } else { Some(genesis(args, &wallet)?) };
+    let mining = Mining {
+        is_automatic: !args.no_mining && args.block_time.is_none(),
+        interval: args.block_time,
+    };
+    let mut options = NodeOptions::new(alloy_genesis::Genesis::default(), directory);
+    options.genesis = genesis;
+    options.http = SocketAddr::new(args.host, args.port);
+    options.http_origins = AllowedOrigins {
+        hosts: vec!["*".into()],
+        http: args.allow_origin.clone(),
+        websocket: args.allow_origin.clone(),
+    };
+    options.txpool.pool.minimum_tip = 0;
+    options.txpool.send.fee_cap = None;
+    options.txpool.send.allows_unprotected = true;
+    options.testing = true;
+    options.dev = Some(DevOptions { mining, wallet });
+    options.engine_options =
+        EngineOptions { retain_history: DEV_CHAIN_HISTORY, ..EngineOptions::default() };
+    options.database = DatabaseOptions { journal: JournalMode::Off, ..options.database };
+    Ok(options)
+}
+
+fn genesis(args: &DevArgs, wallet: &Wallet) -> anyhow::Result<alloy_genesis::Genesis> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let timestamp = args.timestamp.unwrap_or(now);
+    let later = args.fork_at.iter().map(|(fork, time)| match time {
+        ForkTime::At(time) => (*fork, *time),
+        ForkTime::After(seconds) => (*fork, timestamp.saturating_add(*seconds)),
+    });
+    let mut genesis = DevGenesis {
+        chain_id: args.chain_id,
+        fork: args.hardfork,
+        later: later.collect(),
+        gas_limit: args.gas_limit,
+        base_fee: args.base_fee,
+        timestamp,
+        ..DevGenesis::default()
+    };
+    if let Some((fork, _)) = genesis.later.iter().find(|(fork, _)| *fork <= args.hardfork) {
+        bail!("--fork-at {fork}: the first block has {} already", args.hardfork);
+    }
+    for address in wallet.keys().iter().map(|(address, _)| *address) {
+        genesis = genesis.rich(address, args.balance.unwrap_or(BALANCE));
+    }
+    Ok(genesis.build()?.file)
+}
+
+/// Prints the accounts as anvil does.
+fn print_accounts(args: &DevArgs, wallet: &Wallet) -> anyhow::Result<()> {
+    let balance = format_ether(args.balance.unwrap_or(BALANCE));
+    say!("Deponent {}: a chain for tests\n", crate::console::VERSION);
+    say!("Available Accounts\n==================\n");
+    for (index, (address, _)) in wallet.keys().iter().enumerate() {
+        say!("({index}) {address} ({balance} ETH)");
+    }
+    say!("\nPrivate Keys\n==================\n");
+    for (index, (_, secret)) in wallet.keys().iter().enumerate() {
+        say!("({index}) {secret}");
+    }
+    say!("\nWallet\n==================");
+    say!("Mnemonic:          {}", args.mnemonic);
+    say!("Derivation path:   {DERIVATION_PATH}\n");
+    say!("\nChain ID\n==================\n\n{}", args.chain_id);
+    say!("\nBase Fee\n==================\n\n{}", args.base_fee);
+    say!("\nGas Limit\n==================\n\n{}\n", args.gas_limit);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_forks_are_read_as_they_are_written() {
+        assert_eq!(parse_block_time("12"), Ok(Duration::from_secs(12)));
+        assert_eq!(parse_block_time("500ms"), Ok(Duration::from_millis(500)));
+        for text in ["0", "-1s", "soon", ""] {
+            assert!(parse_block_time(text).unwrap_err().contains("12"), "{text}");
+        }
+        let amsterdam = EthereumHardfork::Amsterdam;
+        assert_eq!(parse_later("amsterdam=+600"), Ok((amsterdam, ForkTime::After(600))));
+        assert_eq!(parse_later("amsterdam=9"), Ok((amsterdam, ForkTime::At(9))));
+        for text in ["amsterdam", "london=1", "amsterdam=soon"] {
+            parse_later(text).unwrap_err();
+        }
+        assert_eq!(parse_balance("0.5"), Ok(U256::from(5 * 10u128.pow(17))));
+    }
+}

@@ -1,0 +1,26 @@
+//! `deponent dev`: a node that mines its own chain for tests.
+
+mod wallet;
+
+use std::sync::Arc;
+
+use ::dev::{DevChain, Mining};
+
+pub use wallet::Wallet;
+pub(crate) use wallet::{DERIVATION_PATH, MNEMONIC};
+
+/// How a node mines its own chain.
+#[derive(Debug, Clone, Default)]
+pub struct DevOptions {
+    /// When blocks are mined.
+    pub mining: Mining,
+    /// The accounts that the node signs for.
+    pub wallet: Wallet,
+}
+
+/// The chain of such a node, and its accounts.
+#[derive(Debug)]
+pub(crate) struct DevNode {
+    pub(crate) chain: Arc<DevChain>,
+    pub(crate) wallet: Wallet,
+}

@@ -1,0 +1,105 @@
+use alloy_consensus::crypto::secp256k1::sign_message;
+use alloy_consensus::{
+    EthereumTxEnvelope, SignableTransaction, Signed, TxEip4844, TxEip4844Variant, TypedTransaction,
+};
+use alloy_primitives::{Address, B256, Signature};
+use anyhow::Context as _;
+use coins_bip39::{English, Mnemonic};
+use execution::Transaction;
+
+/// Accounts and their secret keys.
+#[derive(Debug, Clone, Default)]
+pub struct Wallet {
+    keys: Vec<(Address, B256)>,
+}
+
+/// The phrase of the accounts that anvil and hardhat have.
+pub(crate) const MNEMONIC: &str = "test test test test test test test test test test test junk";
+
+/// The path of the accounts, which their number follows (BIP-44).
+pub(crate) const DERIVATION_PATH: &str = "m/44'/60'/0'/0/";
+
+impl Wallet {
+    /// The first accounts of a phrase (BIP-39, BIP-44).
+    ///
+    /// # Errors
+    /// If the phrase is no mnemonic.
+    pub fn from_mnemonic(phrase: &str, accounts: u32) -> anyhow::Result<Self> {
+        let mnemonic = Mnemonic::<English>::new_from_phrase(phrase);
+        let mnemonic =
+            mnemonic.context("expected a mnemonic phrase of BIP-39, of 12 to 24 words")?;
+        let keys = (0..accounts).map(|index| {
+            let path = format!("{DERIVATION_PATH}{index}");
+            let key = mnemonic.derive_key(path.as_str(), None)?;
+            let key: &coins_bip32::ecdsa::SigningKey = key.as_ref();
+            let secret = B256::from_slice(&key.to_bytes());
+            let public = execution::public_key(&secret).context("a derived key is in range")?;
+            Ok((Address::from_raw_public_key(&public[1..]), secret))
+        });
+        Ok(Self { keys: keys.collect::<anyhow::Result<_>>()? })
+    }
+
+    /// The accounts and their secret keys, in order.
+    pub fn keys(&self) -> &[(Address, B256)] {
+        &self.keys
+    }
+
+    /// The accounts, in order.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = Address> {
+        self.keys.iter().map(|(address, _)| *address)
+    }
+
+    /// Signs a hash; `None` where there is no such account.
+    pub(crate) fn sign(&self, address: &Address, hash: B256) -> Option<Signature> {
+        let (_, secret) = self.keys.iter().find(|(known, _)| known == address)?;
+        sign_message(*secret, hash).ok()
+    }
+
+    /// Signs a transaction; `None` where there is no such account.
+    pub(crate) fn sign_transaction(
+        &self,
+        address: &Address,
+        transaction: TypedTransaction,
+    ) -> Option<Transaction> {
+        match transaction {
+            TypedTransaction::Legacy(it) => self.signed(address, it),
+            TypedTransaction::Eip2930(it) => self.signed(address, it),
+            TypedTransaction::Eip1559(it) => self.signed(address, it),
+            TypedTransaction::Eip7702(it) => self.signed(address, it),
+            TypedTransaction::Eip4844(TxEip4844Variant::TxEip4844(it)) => self.signed(address, it),
+            TypedTransaction::Eip4844(TxEip4844Variant::TxEip4844WithSidecar(it)) => {
+                self.signed(address, it.tx)
+            }
+        }
+    }
+
+    fn signed<T: SignableTransaction<Signature>>(
+        &self,
+        address: &Address,
+        transaction: T,
+    ) -> Option<Transaction>
+    where
+        EthereumTxEnvelope<TxEip4844>: From<Signed<T>>,
+    {
+        let signature = self.sign(address, transaction.signature_hash())?;
+        Some(transaction.into_signed(signature).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_primitives::{address, b256};
+
+    #[test]
+    fn the_accounts_are_those_of_anvil() {
+        let wallet = Wallet::from_mnemonic(MNEMONIC, 10).expect("a mnemonic");
+        let first = address!("0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
+        let secret = b256!("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
+        let last = address!("0xa0Ee7A142d267C1f36714E4a8F75612F20a79720");
+        assert_eq!(wallet.keys()[0], (first, secret));
+        assert_eq!(wallet.keys()[9].0, last);
+        let refused = Wallet::from_mnemonic("test test", 1).expect_err("two words");
+        assert!(refused.to_string().contains("mnemonic"), "{refused}");
+    }
+}

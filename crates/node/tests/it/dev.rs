@@ -1,0 +1,178 @@
+//! `deponent dev`, as tests of other people use it.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rpc::{Client, Code, Error};
+use serde_json::{Value, json};
+
+use crate::support::unwrap;
+use crate::tools::{output, script, tools};
+
+/// The first account.
+const WHO: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+const OTHER: &str = "0x2222222222222222222222222222222222222222";
+
+/// A program that runs until this is dropped.
+struct Dev {
+    program: Child,
+    client: Client,
+    address: String,
+    /// The lines before its address.
+    printed: Vec<String>,
+}
+
+impl Dev {
+    async fn start(given: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+        command.args(["dev", "--port", "0"]).args(given).stdout(Stdio::piped());
+        let mut program = command.spawn().expect("it runs");
+        let out = BufReader::new(program.stdout.take().expect("a pipe"));
+        let mut printed = Vec::new();
+        let mut address = None;
+        for line in out.lines() {
+            let line = line.expect("text");
+            if let Some(at) = line.strip_prefix("Listening on ") {
+                address = Some(at.to_owned());
+                break;
+            }
+            printed.push(line);
+        }
+        let address = address.unwrap_or_else(|| panic!("it does not listen: {printed:?}"));
+        let client = Client::connect(&address, None).await.expect("a connection");
+        Self { program, client, address, printed }
+    }
+
+    async fn ok(&mut self, method: &str, params: Value) -> Value {
+        let answer = unwrap(self.client.call(method, params).await);
+        answer.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    async fn refused(&mut self, method: &str, params: Value, code: Code, words: &str) {
+        let error = unwrap(self.client.call(method, params).await).expect_err(method);
+        assert_eq!(error.code, Error::new(code, "").code, "{method}: {error}");
+        let said = format!("{error}");
+        assert!(said.contains(words), "{method}: {said}, not {words}");
+    }
+
+    async fn height(&mut self) -> Value {
+        self.ok("eth_blockNumber", json!([])).await
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.program);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is told");
+        assert!(self.program.wait().expect("it ends").success() || std::thread::panicking());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_of_the_node_sends_and_each_block_has_its_witness() {
+    let mut dev = Dev::start(&[]).await;
+    let words = dev.printed.join("\n");
+    for part in
+        ["(9) 0xa0Ee7A142d267C1f36714E4a8F75612F20a79720 (10000", "0xac0974bec39a17", "junk"]
+    {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    let accounts = dev.ok("eth_accounts", json!([])).await;
+    assert_eq!(accounts.as_array().expect("a list").len(), 10);
+    let transfer = json!({"from": WHO, "to": OTHER, "value": "0x5"});
+    let hash = dev.ok("eth_sendTransaction", json!([transfer])).await;
+    let receipt = dev.ok("eth_getTransactionReceipt", json!([hash])).await;
+    assert_eq!((&receipt["status"], &receipt["blockNumber"]), (&json!("0x1"), &json!("0x1")));
+    let witness = dev.ok("debug_executionWitness", json!(["latest"])).await;
+    assert!(!witness["state"].as_array().expect("nodes").is_empty());
+    // Init code that reverts with a reason of Solidity's kind is an error before it is sent.
+    let creation = json!({"from": WHO, "data": "0x60006000fd"});
+    dev.refused("eth_sendTransaction", json!([creation]), Code::Reverted, "execution reverted")
+        .await;
+    dev.refused(
+        "eth_sendTransaction",
+        json!([{"from": OTHER, "to": WHO, "gas": "0x5208"}]),
+        Code::InvalidParams,
+        "No Signer available",
+    )
+    .await;
+    assert_eq!(dev.height().await, "0x1");
+    let signature = dev.ok("eth_sign", json!([WHO, "0x01"])).await;
+    assert_eq!(signature, dev.ok("personal_sign", json!(["0x01", WHO])).await);
+}
+
+/// The shapes are anvil's, as measured.
+#[tokio::test(flavor = "multi_thread")]
+async fn helpers_answer_as_those_of_anvil() {
+    let mut dev = Dev::start(&["--quiet"]).await;
+    assert!(dev.printed.is_empty(), "{:?}", dev.printed);
+    for (method, params, answer) in [
+        ("evm_snapshot", json!([]), json!("0x0")),
+        ("evm_mine", json!([]), json!("0x0")),
+        ("evm_mine", json!([{"blocks": 2}]), json!("0x0")),
+        ("anvil_mine", json!(["0x2", "0x5"]), Value::Null),
+        ("hardhat_mine", json!([]), Value::Null),
+        ("eth_blockNumber", json!([]), json!("0x6")),
+        ("anvil_setBlockTimestampInterval", json!([1]), Value::Null),
+        ("anvil_removeBlockTimestampInterval", json!([]), json!(true)),
+        ("anvil_removeBlockTimestampInterval", json!([]), json!(false)),
+        ("anvil_setBalance", json!([OTHER, "0xde0b6b3a7640000"]), Value::Null),
+        ("anvil_addBalance", json!([OTHER, "1"]), Value::Null),
+        ("eth_getBalance", json!([OTHER, "latest"]), json!("0xde0b6b3a7640001")),
+        ("hardhat_setNonce", json!([OTHER, "0x7"]), Value::Null),
+        ("eth_getTransactionCount", json!([OTHER, "latest"]), json!("0x7")),
+        ("anvil_setStorageAt", json!([OTHER, "0x0", format!("0x{:064x}", 5)]), json!(true)),
+        ("eth_getStorageAt", json!([OTHER, "0x0", "latest"]), json!(format!("0x{:064x}", 5))),
+        ("evm_setBlockGasLimit", json!(["0x1c9c380"]), json!(true)),
+        ("anvil_getAutomine", json!([]), json!(true)),
+        ("evm_setAutomine", json!([false]), Value::Null),
+        ("anvil_getIntervalMining", json!([]), Value::Null),
+        ("anvil_autoImpersonateAccount", json!([true]), Value::Null),
+        ("anvil_dropTransaction", json!([format!("0x{:064x}", 1)]), Value::Null),
+        ("evm_revert", json!(["0x0"]), json!(true)),
+        ("evm_revert", json!(["0x0"]), json!(false)),
+        ("eth_blockNumber", json!([]), json!("0x0")),
+        ("eth_getBalance", json!([OTHER, "latest"]), json!("0x0")),
+        ("anvil_reset", json!([{"forking": {}}]), Value::Null),
+    ] {
+        assert_eq!(dev.ok(method, params).await, answer, "{method}");
+    }
+    assert!(dev.ok("evm_increaseTime", json!([10])).await.as_u64() >= Some(10));
+    let code = Code::InvalidParams;
+    dev.refused("evm_setNextBlockTimestamp", json!([1]), code, "Timestamp error: 1 is lower").await;
+    dev.refused("anvil_reset", json!([{"forking": {"jsonRpcUrl": "http://x"}}]), code, "forking")
+        .await;
+    dev.refused("anvil_rollback", json!([9]), code, "blocks to go back").await;
+    let blocks = dev.ok("evm_mine_detailed", json!([])).await;
+    assert_eq!(blocks[0]["number"], "0x1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_in_a_directory_goes_on_with_what_was_changed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path().join("dev");
+    let start = async |place: &Path| {
+        Dev::start(&["--quiet", "--datadir", place.to_str().expect("UTF-8")]).await
+    };
+    let mut dev = start(&place).await;
+    dev.ok("anvil_mine", json!(["0x3"])).await;
+    dev.ok("anvil_setBalance", json!([OTHER, "0x7"])).await;
+    dev.ok("anvil_impersonateAccount", json!([OTHER])).await;
+    drop(dev);
+    let mut dev = start(&place).await;
+    assert_eq!(dev.height().await, "0x3");
+    assert_eq!(dev.ok("eth_getBalance", json!([OTHER, "latest"])).await, "0x7");
+    dev.ok("eth_sendTransaction", json!([{"from": WHO, "to": OTHER, "value": "0x1"}])).await;
+    assert_eq!(dev.ok("eth_getBalance", json!([OTHER, "latest"])).await, "0x8");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn viems_test_client_has_its_day() {
+    let Some(tools) = tools() else { return };
+    let dev = Dev::start(&["--quiet"]).await;
+    let mut command = Command::new("node");
+    command.arg(script("dev_viem.mjs")).arg(format!("http://{}", dev.address));
+    command.env("DEPONENT_TOOLS", tools);
+    assert_eq!(output(command).await, json!({"done": ["anvil", "hardhat"]}));
+}
