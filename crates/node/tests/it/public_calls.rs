@@ -118,7 +118,10 @@ fn logs() -> Value {
 /// most calls and blocks, and of the most that is overridden.
 fn simulations() -> Vec<(&'static str, Value)> {
     let code = |code: &str| json!({ CALLED: { "code": code } });
-    let of = |state: Value, calls: Vec<Value>| json!([{ "blockStateCalls": [{ "stateOverrides": state, "calls": calls }] }]);
+    let of = |state: Value, calls: Vec<Value>| {
+        let block = json!({ "stateOverrides": state, "calls": calls });
+        json!([{ "blockStateCalls": [block] }])
+    };
     let one = || vec![json!({ "to": CALLED })];
     let logs = format!("0x5b{}600056", "5f5fa0".repeat(8000));
     let slots = |at| (format!("0x{at:064x}"), json!(format!("0x{at:064x}")));
