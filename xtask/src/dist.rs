@@ -15,8 +15,9 @@ const SHELLS: [(&str, &str); 3] =
     [("bash", "deponent.bash"), ("fish", "deponent.fish"), ("zsh", "_deponent")];
 
 /// The program's commands that have a page of their own.
-const PAGES: [&str; 22] = [
+const PAGES: [&str; 24] = [
     "node",
+    "dev",
     "config",
     "verify",
     "init",
@@ -26,6 +27,7 @@ const PAGES: [&str; 22] = [
     "completions",
     "call",
     "estimate",
+    "send",
     "block",
     "tx",
     "receipt",

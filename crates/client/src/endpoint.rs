@@ -140,7 +140,8 @@ impl Endpoint {
 
     /// Lets time pass between two calls, in which a WebSocket's pings are answered.
     pub fn pause(&mut self, time: Duration) {
-        self.runtime.block_on(tokio::time::sleep(time));
+        // The timer is made inside the runtime, whose clock it takes.
+        self.runtime.block_on(async { tokio::time::sleep(time).await });
     }
 }
 

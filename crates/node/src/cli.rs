@@ -92,6 +92,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         &[
             "call",
             "estimate",
+            "send",
             "block",
             "tx",
             "receipt",

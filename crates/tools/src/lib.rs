@@ -20,14 +20,18 @@
 //! ```
 
 mod abi;
+mod blobs;
 mod call;
 mod endpoint;
 mod error;
 mod input;
+mod keys;
+mod keystore;
 mod limits;
 mod logs;
 mod reads;
 mod request;
+mod send;
 mod storage;
 mod table;
 mod trace;
@@ -41,6 +45,7 @@ pub use logs::LogsArgs;
 pub use reads::{
     AccountArgs, BalanceArgs, BlockArgs, ChainArgs, GasPriceArgs, ReceiptArgs, RpcArgs, TxArgs,
 };
+pub use send::SendArgs;
 pub use storage::StorageArgs;
 
 /// A command.
@@ -51,6 +56,8 @@ pub enum Command {
     Call(CallArgs),
     /// Print the gas that a transaction needs.
     Estimate(EstimateArgs),
+    /// Send a transaction, of any type, and wait for its receipt.
+    Send(Box<SendArgs>),
     /// Print a block.
     Block(BlockArgs),
     /// Print a transaction.
@@ -86,6 +93,7 @@ pub fn run(command: &Command) -> anyhow::Result<Output> {
     match command {
         Command::Call(args) => call::call(args),
         Command::Estimate(args) => call::estimate(args),
+        Command::Send(args) => send::send(args),
         Command::Block(args) => reads::block(args),
         Command::Tx(args) => reads::tx(args),
         Command::Receipt(args) => reads::receipt(args),

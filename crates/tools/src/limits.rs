@@ -19,3 +19,13 @@ pub(crate) const POWER_OF_TEN: usize = 77;
 /// Time between two questions for a receipt: a small part of a slot, and few calls of a public
 /// endpoint's allowance.
 pub(crate) const RECEIPT_PAUSE: Duration = Duration::from_millis(250);
+
+/// Most rounds of PBKDF2 in a keystore: forty times those that wallets write, some ten seconds.
+pub(crate) const KEYSTORE_ROUNDS: u32 = 10_000_000;
+
+/// Most memory of scrypt for a keystore, in bytes, and most of its rounds, n times r times p: four
+/// times the memory that geth's keystores need.
+pub(crate) const SCRYPT_BYTES: u128 = 1 << 30;
+
+/// Most blobs of a transaction (EIP-7594).
+pub(crate) const BLOBS: usize = 6;

@@ -39,7 +39,7 @@ fn sample(flag: &Arg) -> String {
         (_, "IP") => "127.0.0.9".into(),
         (_, "FILE" | "DIR" | "DIR|FILE") => "/a \"b\" \\ c\u{7f}é".into(),
         (_, "NAMES" | "PAGES") => "one.example,two.example".into(),
-        (_, "BLOCKS" | "KEYS" | "THREADS" | "FILES") => "17".into(),
+        (_, "BLOCKS" | "KEYS" | "THREADS" | "FILES" | "WEI") => "17".into(),
         (_, "BOOL") => (flag.get_default_values()[0] != "true").to_string(),
         (_, "ENODES" | "METHOD" | "MODE" | "NUMBER" | "ID" | "NAME") => "true".into(),
         (name, kind) => panic!("what is a {kind} of --{name}?"),

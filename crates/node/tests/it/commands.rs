@@ -1,8 +1,9 @@
 //! The commands over an endpoint: on a node of this process, over each transport, and beside
 //! Foundry's cast where that is installed (CONTRIBUTING.md).
 
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 use crate::support::*;
 use alloy_primitives::{Address, hex};
@@ -263,4 +264,141 @@ async fn commands_print_what_cast_prints() {
     ] {
         check_cast(&cast, &url, of_cast, &[&["abi"], of_ours].concat()).await;
     }
+}
+
+/// The first account of Foundry's mnemonic, which anvil has funds for, and two others.
+const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+const FUNDED: &str = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
+const OTHER_KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d";
+const OTHER: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+
+/// Anvil on a free port, killed on drop.
+struct Anvil {
+    process: Child,
+    url: String,
+}
+
+impl Anvil {
+    fn start() -> Option<Self> {
+        let mut command = Command::new(foundry("anvil")?);
+        command.args(["--port", "0", "--host", "127.0.0.1"]).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("it starts");
+        let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines();
+        let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
+            line.strip_prefix("Listening on ").map(|address| address.trim().to_owned())
+        });
+        // Its output must be read on, or it would wait for room in the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        let url = format!("http://{}", address.expect("it says where it listens"));
+        Some(Self { process, url })
+    }
+}
+
+impl Drop for Anvil {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// Sends with the first key, and returns the receipt.
+async fn sent(url: &str, arguments: &[&str]) -> Value {
+    let arguments = [&["send", "--json", "--private-key", KEY][..], arguments].concat();
+    serde_json::from_str(&deponent(url, &arguments).await).expect("JSON")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transactions_of_each_type_are_sent_to_anvil() {
+    let Some(anvil) = Anvil::start() else { return };
+    let url = &*anvil.url;
+    let check = async |arguments: &[&str], kind: &str| {
+        let receipt = sent(url, arguments).await;
+        assert_eq!(receipt["status"], "0x1", "{arguments:?}: {receipt}");
+        assert_eq!(receipt["type"], kind, "{arguments:?}");
+        receipt
+    };
+    check(&[OTHER, "--value", "1gwei"], "0x2").await;
+    check(&[OTHER, "--legacy"], "0x0").await;
+    let slots = json!([{"address": OTHER, "storageKeys": [format!("0x{}", "0".repeat(64))]}]);
+    let list = ["--access-list", &slots.to_string()];
+    check(&[&[OTHER, "--legacy"][..], &list].concat(), "0x1").await;
+    let receipt = check(&[&[OTHER][..], &list].concat(), "0x2").await;
+    let hash = receipt["transactionHash"].as_str().expect("a hash").to_owned();
+    let declared = deponent(url, &["tx", &hash, "accessList"]).await.to_lowercase();
+    assert_eq!(declared.trim(), slots.to_string().to_lowercase());
+    check(&[OTHER, "--access-list", "auto", "--gas-price", "5gwei"], "0x2").await;
+
+    let created =
+        check(&["--create", "0x600c600a5f39600c5ff336600490038060045f375ffd"], "0x2").await;
+    let reverts = created["contractAddress"].as_str().expect("a contract").to_owned();
+    let receipt = check(&[OTHER, "--auth", &reverts], "0x4").await;
+    assert_eq!(receipt["from"], FUNDED.to_lowercase());
+    let code = deponent(url, &["code", FUNDED]).await;
+    assert_eq!(code.trim(), format!("0xef0100{}", &reverts[2..]));
+    assert_eq!(deponent(url, &["nonce", FUNDED]).await, "8\n");
+
+    // Estimates refuse what reverts; with gas it is sent, and fails.
+    let data = deponent(url, &["abi", "calldata", "Error(string)", "no money"]).await;
+    let data = format!("0x00000000{}", data.trim().trim_start_matches("0x"));
+    let send = ["send", "--private-key", OTHER_KEY, &reverts, &data];
+    refused(url, &send, 1, "the call reverted: no money").await;
+    let send = [&send[..], &["--gas", "100000"]].concat();
+    let output = run(env!("CARGO_BIN_EXE_deponent"), url, &send).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("status               0 (failed)\n"));
+    assert!(text(&output.stderr).contains("the transaction failed: no money"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blobs_of_a_file_are_sent_to_anvil_with_their_proofs() {
+    let Some(anvil) = Anvil::start() else { return };
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("data");
+    std::fs::write(&file, vec![0xff; 200_000]).expect("written");
+    let file = file.display().to_string();
+    let receipt = sent(&anvil.url, &[OTHER, "--blob", &file]).await;
+    assert_eq!((&receipt["status"], &receipt["type"]), (&json!("0x1"), &json!("0x3")));
+    assert_eq!(receipt["blobGasUsed"], "0x40000", "two blobs");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_comes_from_a_keystore_the_environment_or_the_endpoint() {
+    let Some(anvil) = Anvil::start() else { return };
+    let url = &*anvil.url;
+    let send = ["send", OTHER, "--value", "1", "--json"];
+    let from = |printed: &str| {
+        let receipt: Value = serde_json::from_str(printed).expect("JSON");
+        receipt["from"].as_str().expect("an account").to_owned()
+    };
+    let unlocked = [&send[..], &["--unlocked", "--from", FUNDED]].concat();
+    assert_eq!(from(&deponent(url, &unlocked).await), FUNDED.to_lowercase());
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    command.args(send).env("ETH_RPC_URL", url).env("DEPONENT_PRIVATE_KEY", OTHER_KEY);
+    let output = tokio::task::spawn_blocking(move || command.output()).await.expect("it returns");
+    assert_eq!(from(&text(&output.expect("it runs").stdout)), OTHER.to_lowercase());
+    refused(url, &send, 2, "no account to send from").await;
+    let wrong = [&send[..], &["--private-key", "0xbeef"]].concat();
+    refused(url, &wrong, 2, "64 hex digits").await;
+    let wrong = [&send[..], &["--private-key", KEY, "--from", OTHER]].concat();
+    refused(url, &wrong, 2, "the key is that of 0xf39Fd6e5").await;
+
+    // One that cast makes.
+    let Some(cast) = foundry("cast") else { return };
+    let folder = tempfile::tempdir().expect("a directory");
+    let keys = folder.path().display().to_string();
+    let import = ["wallet", "import", "mine", "--keystore-dir", &keys, "--private-key", KEY];
+    let import = [&import[..], &["--unsafe-password", "sesame"]].concat();
+    let output = run(cast, url, &import).await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let password = folder.path().join("password");
+    std::fs::write(&password, "sesame\n").expect("written");
+    let (keystore, password) = (format!("{keys}/mine"), password.display().to_string());
+    let send = [&send[..], &["--keystore", &keystore, "--password-file"]].concat();
+    let sent = deponent(url, &[&send[..], &[&password]].concat()).await;
+    assert_eq!(from(&sent), FUNDED.to_lowercase());
+    refused(url, &[&send[..], &[&keystore]].concat(), 2, "the password is wrong").await;
+    let hash = deponent(url, &[&send[..4], &send[5..], &[&password, "--async"]].concat()).await;
+    let status = deponent(url, &["receipt", hash.trim(), "status", "--wait"]).await;
+    assert_eq!(status, "1 (success)\n");
 }
