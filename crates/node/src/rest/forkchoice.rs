@@ -12,7 +12,7 @@ use crate::answers::payload_status;
 use crate::api::{self, Api};
 
 /// Applies the fork choice and begins the build that is asked for. The columns in custody are read
-/// and not used: there is no pool whose blobs they could select.
+/// and not used: all cells of a blob are sent with it.
 pub(super) fn update(api: &Api, request: &Request) -> Result<Response, Problem> {
     let fork = fork(request)?;
     let update = ForkchoiceUpdate::decode(fork, &ssz_body(request)?)?;
