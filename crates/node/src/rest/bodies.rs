@@ -69,7 +69,7 @@ fn body(record: &BlockRecord) -> ExecutionPayloadBody {
     }
 }
 
-/// `POST /blobs/v1` to `v4`: not served, which is said with 204; JSON-RPC serves them from the pool.
+/// `POST /blobs/v1` to `v4`: answered 204, as not served; JSON-RPC serves them from the pool.
 pub(super) fn blobs(request: &Request, version: u8) -> Result<Response, Problem> {
     read_blobs_request(version, &ssz_body(request)?).map_err(Problem::of_hashes)?;
     let (status, headers) = (StatusCode::NO_CONTENT, HeaderMap::new());
