@@ -1,5 +1,5 @@
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use alloy_consensus::Header;
@@ -45,13 +45,14 @@ struct State {
     impersonates_all: bool,
 }
 
-/// The accounts of an engine.
+/// The accounts of an engine, which has the pool as the source of its builds.
 #[derive(Debug)]
-struct Accounts(Arc<Engine>);
+struct Accounts(Weak<Engine>);
 
 impl Senders for Accounts {
     fn sender(&self, head: B256, address: Address) -> Result<SenderState, String> {
-        let account = self.0.state(head).and_then(|state| state.account(address));
+        let engine = self.0.upgrade().ok_or("the chain has ended")?;
+        let account = engine.state(head).and_then(|state| state.account(address));
         let account = account.map_err(|error| error.to_string())?;
         Ok(account.map_or_else(SenderState::default, |account| SenderState {
             nonce: account.nonce,
@@ -72,7 +73,7 @@ impl DevChain {
     pub fn new(engine: Arc<Engine>, mining: Mining) -> Result<Arc<Self>, Error> {
         let options = Options { minimum_tip: 0, ..Options::default() };
         let head = head(&engine)?.block.header.clone();
-        let senders = Box::new(Accounts(engine.clone()));
+        let senders = Box::new(Accounts(Arc::downgrade(&engine)));
         let pool = Pool::new(engine.chain().clone(), options, senders, head);
         Self::with_pool(engine, Arc::new(pool), mining)
     }

@@ -84,7 +84,7 @@ enum Command {
 
 /// The commands by what they are for, as `--help` lists them.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Run a node", &["node", "config", "status"]),
+    ("Run a node", &["node", "dev", "config", "status"]),
     ("Chains and their files", &["init", "import", "export", "db"]),
     ("Witnesses", &["verify", "witness", "demo", "bench"]),
     (

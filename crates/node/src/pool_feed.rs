@@ -2,7 +2,7 @@
 //! thread of the feed.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use alloy_consensus::Transaction as _;
@@ -73,7 +73,7 @@ pub(crate) fn pool_of(
 ) -> anyhow::Result<Arc<Pool>> {
     let head = engine.block(engine.heads().head)?;
     let head = head.expect("the head is a valid block").block.header.clone();
-    let accounts = Box::new(HeadAccounts(engine.clone()));
+    let accounts = Box::new(HeadAccounts(Arc::downgrade(engine)));
     let pool = Pool::new(engine.chain().clone(), options, accounts, head);
     let disk = DirectoryDisk::open(directory)?;
     let pool = pool.with_log(disk).map_err(anyhow::Error::msg).with_context(|| {
@@ -90,11 +90,12 @@ pub(crate) fn pool_of(
 
 /// The accounts of an engine.
 #[derive(Debug)]
-struct HeadAccounts(Arc<Engine>);
+struct HeadAccounts(Weak<Engine>);
 
 impl Senders for HeadAccounts {
     fn sender(&self, head: B256, address: Address) -> Result<SenderState, String> {
-        let account = self.0.state(head).and_then(|state| state.account(address));
+        let engine = self.0.upgrade().ok_or("the node stops")?;
+        let account = engine.state(head).and_then(|state| state.account(address));
         let account = account.map_err(|error| error.to_string())?;
         let state = account.map(|account| SenderState {
             nonce: account.nonce,

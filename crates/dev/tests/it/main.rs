@@ -33,7 +33,8 @@ fn transfer(from: Address, nonce: u64, tip: u128) -> Transaction {
     let transaction = TxEip1559 {
         chain_id: CHAIN_ID,
         nonce,
-        gas_limit: 21_000,
+        // From Amsterdam on a new account costs more.
+        gas_limit: 500_000,
         max_fee_per_gas: 10_000_000_000,
         max_priority_fee_per_gas: tip,
         to: TxKind::Call(OTHER),

@@ -36,7 +36,7 @@ pub(crate) struct DevArgs {
     host: IpAddr,
     /// The number of accounts.
     #[arg(long, short = 'a', value_name = "ACCOUNTS", default_value_t = 10,
-          value_parser = clap::value_parser!(u32).range(0..=1000))]
+          value_parser = parse_accounts)]
     accounts: u32,
     /// The balance of each account, in ether.
     #[arg(long, value_name = "ETHER", value_parser = parse_balance)]
@@ -57,16 +57,19 @@ pub(crate) struct DevArgs {
     #[arg(long = "fork-at", value_name = "FORK=TIME", value_parser = parse_later)]
     fork_at: Vec<(EthereumHardfork, ForkTime)>,
     /// The chain's identifier.
-    #[arg(long, value_name = "ID", default_value_t = CHAIN_ID)]
+    #[arg(long, value_name = "ID", value_parser = count::<u64>,
+          default_value_t = CHAIN_ID)]
     chain_id: u64,
     /// The gas limit of blocks.
-    #[arg(long, value_name = "GAS", default_value_t = GAS_LIMIT)]
+    #[arg(long, value_name = "GAS", value_parser = count::<u64>,
+          default_value_t = GAS_LIMIT)]
     gas_limit: u64,
     /// The base fee of the first block, in wei.
-    #[arg(long, value_name = "WEI", default_value_t = BASE_FEE)]
+    #[arg(long, value_name = "WEI", value_parser = count::<u64>,
+          default_value_t = BASE_FEE)]
     base_fee: u64,
     /// The time of the first block, in seconds since 1970 [default: now].
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = count::<u64>)]
     timestamp: Option<u64>,
     /// Keep the chain in this directory, and go on with it the next time [default: a directory that
     /// is removed at the end].
@@ -86,6 +89,11 @@ pub(crate) struct DevArgs {
 enum ForkTime {
     At(u64),
     After(u64),
+}
+
+fn parse_accounts(text: &str) -> Result<u32, String> {
+    let expected = || "expected a number of accounts, from 0 to 1000".to_owned();
+    text.parse().ok().filter(|accounts| *accounts <= 1000).ok_or_else(expected)
 }
 
 fn parse_balance(text: &str) -> Result<U256, String> {

@@ -93,6 +93,10 @@ fn request(random: &mut Random, head: &Value) -> Value {
                 made["maxFeePerGas"] = json!(random.pick(&["0x1", "0x3b9aca00"]));
                 made.as_object_mut().expect("an object").remove("gasPrice");
             }
+            // Of equal transactions, geth puts the logs of all into the receipt of each.
+            let input = made["input"].as_str().or(made["data"].as_str()).unwrap_or("0x");
+            made["input"] = json!(format!("{input}{:02x}{:02x}", blocks.len(), calls.len()));
+            made.as_object_mut().expect("an object").remove("data");
             calls.push(made);
         }
         block["calls"] = json!(calls);
