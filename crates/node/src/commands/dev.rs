@@ -19,7 +19,7 @@ use super::node::StopSignals;
 use crate::console::say;
 use crate::dev::{DERIVATION_PATH, DevOptions, MNEMONIC, Wallet};
 use crate::flags::values::{
-    LOCALHOST, Threshold, parse_duration, parse_ip, parse_page, parse_port,
+    LOCALHOST, Threshold, count, parse_duration, parse_ip, parse_page, parse_port,
 };
 use crate::limits::DEV_CHAIN_HISTORY;
 use crate::{Node, NodeOptions};
