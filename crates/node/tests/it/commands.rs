@@ -324,7 +324,7 @@ async fn transactions_of_each_type_are_sent_to_anvil() {
     check(&[&[OTHER, "--legacy"][..], &list].concat(), "0x1").await;
     let receipt = check(&[&[OTHER][..], &list].concat(), "0x2").await;
     let hash = receipt["transactionHash"].as_str().expect("a hash").to_owned();
-    let declared = deponent(url, &["tx", &hash, "accessList"]).await.to_lowercase();
+    let declared = deponent(url, &["tx", &hash, "accessList", "--json"]).await.to_lowercase();
     assert_eq!(declared.trim(), slots.to_string().to_lowercase());
     check(&[OTHER, "--access-list", "auto", "--gas-price", "5gwei"], "0x2").await;
 
