@@ -1,5 +1,5 @@
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use alloy_consensus::Header;
@@ -8,9 +8,10 @@ use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadAttributes};
 use engine::{Amendment, BlockRecord, Built, Engine, HeaderChoice, StateHandle, Verdict};
 use execution::Transaction;
-use pool::{HeadChange, Options, Pool, Pooled, SenderState, Senders, Sent};
+use pool::{HeadChange, Options, Pool, Pooled, Sent};
 
 use crate::Error;
+use crate::accounts::EngineAccounts;
 use crate::clock::Clock;
 use crate::limits::{BLOCKS_AT_ONCE, FINALIZED_DEPTH, SAFE_DEPTH};
 use crate::mining::{Interval, Mining};
@@ -45,23 +46,6 @@ struct State {
     impersonates_all: bool,
 }
 
-/// The accounts of an engine, which has the pool as the source of its builds.
-#[derive(Debug)]
-struct Accounts(Weak<Engine>);
-
-impl Senders for Accounts {
-    fn sender(&self, head: B256, address: Address) -> Result<SenderState, String> {
-        let engine = self.0.upgrade().ok_or("the chain has ended")?;
-        let account = engine.state(head).and_then(|state| state.account(address));
-        let account = account.map_err(|error| error.to_string())?;
-        Ok(account.map_or_else(SenderState::default, |account| SenderState {
-            nonce: account.nonce,
-            balance: account.balance,
-            code_hash: account.code_hash,
-        }))
-    }
-}
-
 impl DevChain {
     /// A chain whose blocks an engine has, with a pool in memory that takes any tip.
     ///
@@ -73,7 +57,7 @@ impl DevChain {
     pub fn new(engine: Arc<Engine>, mining: Mining) -> Result<Arc<Self>, Error> {
         let options = Options { minimum_tip: 0, ..Options::default() };
         let head = head(&engine)?.block.header.clone();
-        let senders = Box::new(Accounts(Arc::downgrade(&engine)));
+        let senders = Box::new(EngineAccounts::of(&engine));
         let pool = Pool::new(engine.chain().clone(), options, senders, head);
         Self::with_pool(engine, Arc::new(pool), mining)
     }

@@ -37,6 +37,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod accounts;
 mod chain;
 mod clock;
 mod error;
@@ -46,6 +47,7 @@ pub mod limits;
 mod mining;
 mod snapshots;
 
+pub use accounts::EngineAccounts;
 pub use chain::DevChain;
 pub use error::Error;
 pub use genesis::{DevGenesis, Genesis};

@@ -17,8 +17,8 @@ use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, U256, keccak256};
 use alloy_rpc_types_engine::PayloadAttributes;
 use execution::{
-    BlobLimit, BlockError, BlockFees, Candidates, ChainSpec, CodeCache, Executed, RunOptions,
-    SealedBlock, Selection, Transaction, TransactionSource,
+    BlockError, Candidates, ChainSpec, CodeCache, Executed, RunOptions, SealedBlock, Selection,
+    Transaction, TransactionSource,
 };
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -140,16 +140,11 @@ impl Builder {
         let (chain, background) = (&self.shared.chain, &self.shared.background);
         let version = chain.sealed(background, parent)?.version;
         let state = VersionState::new(chain, parent, version);
-        let header = &draft.header;
-        let blobs = self.chain.blob_params(header.timestamp);
-        let fees = BlockFees {
-            base_fee: header.base_fee_per_gas.unwrap_or(0),
-            blob_base_fee: blobs.and_then(|params| header.blob_fee(params)),
-        };
+        let base_fee = draft.header.base_fee_per_gas.unwrap_or(0);
         let mut candidates =
-            WhileCurrent { inner: source.candidates(fees), builds: &self.builds, id };
-        let limit = self.shared.options.max_blobs.map_or_else(BlobLimit::default, BlobLimit);
-        execution::select(&self.chain, &draft, limit, &self.codes, &mut candidates, state)
+            WhileCurrent { inner: source.candidates(base_fee), builds: &self.builds, id };
+        let max_blobs = self.shared.options.max_blobs;
+        execution::select(&self.chain, &draft, max_blobs, &self.codes, &mut candidates, state)
             .map_err(|error| self.failed(parent, error))
     }
 

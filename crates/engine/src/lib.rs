@@ -120,7 +120,7 @@ pub use chain::tree::Heads;
 pub use chain::verdict::{JudgedPayload, Missing, Verdict};
 pub use engine::Engine;
 pub use error::Error;
-pub use execution::{BlockFees, Candidates, TransactionSource};
+pub use execution::{Candidates, TransactionSource};
 pub use forkchoice::ForkchoiceOutcome;
 pub use lookup::index_old_blocks;
 pub use new_payload::Payload;

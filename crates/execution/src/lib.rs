@@ -128,7 +128,7 @@ pub use overrides::{AccountOverride, BlockOverrides, Overrides, StateOverrides, 
 pub use payload::{decode_payload, validate_versioned_hashes};
 pub use proof_of_work::next_difficulty;
 pub use revert::revert_reason;
-pub use select::{BlobLimit, BlockFees, Candidates, Selection, TransactionSource, select};
+pub use select::{Candidates, Selection, TransactionSource, select};
 pub use simulate::{
     BlockCalls, Refusal, RefusalKind, RootedState, SimulatedBlock, SimulatedCall, SimulatedLog,
     Simulation, SimulationOptions, simulate,
@@ -139,7 +139,7 @@ pub use trace::{
     TraceOptions, TracerConfig,
 };
 pub use traced::{Traced, trace_block, trace_call};
-pub use unsigned::UnsignedCall;
+pub use unsigned::{UnsignedCall, UnsignedTransaction, unsigned_transaction};
 pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,
     validate_body, validate_body_roots, verify, verify_taking_missing_for_absent,

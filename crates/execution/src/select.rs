@@ -34,31 +34,11 @@ pub trait Candidates {
 
 /// A source of candidates: a pool.
 pub trait TransactionSource: Send + Sync + Debug {
-    /// The transactions that may be in a block with these fees, best first.
-    fn candidates(&self, fees: BlockFees) -> Box<dyn Candidates + '_>;
+    /// The transactions that may be in a block with this base fee, in wei of gas, best first.
+    fn candidates(&self, base_fee: u64) -> Box<dyn Candidates + '_>;
 
     /// A number that grows whenever there may be a better selection than before.
     fn arrivals(&self) -> u64;
-}
-
-/// The fees of a block under construction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockFees {
-    /// The base fee of a unit of gas, in wei.
-    pub base_fee: u64,
-    /// The base fee of a unit of blob gas, in wei; `None` before Cancun.
-    pub blob_base_fee: Option<u128>,
-}
-
-/// The most blobs that a block may have, beside the limit of its fork.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlobLimit(pub u64);
-
-impl Default for BlobLimit {
-    /// The limit of the fork alone.
-    fn default() -> Self {
-        Self(u64::MAX)
-    }
 }
 
 /// The transactions of a block, in order.
@@ -86,7 +66,7 @@ enum Added {
 ///
 /// A transaction is left out, and the later ones of its sender with it, if it cannot run after
 /// those before it, or if the block has no room for it: gas, blobs, the items of EIP-7928, the
-/// bytes of EIP-7934.
+/// bytes of EIP-7934. It has at most `max_blobs` blobs, where that is less than its fork allows.
 ///
 /// # Errors
 /// [`BlockError::State`] when the state cannot answer, [`BlockError::Invalid`] when the system
@@ -94,7 +74,7 @@ enum Added {
 pub fn select<S: State>(
     chain: &ChainSpec,
     draft: &SealedBlock,
-    blobs: BlobLimit,
+    max_blobs: Option<u64>,
     codes: &CodeCache,
     candidates: &mut dyn Candidates,
     state: S,
@@ -106,7 +86,7 @@ pub fn select<S: State>(
     let rules = BlockRules::new(chain, header);
     let evm = evm(&mut db, environment(chain, header));
     let mut executor = EthBlockExecutor::new(evm, execute::context(draft), rules, Receipts);
-    let mut room = Room::new(chain, draft, blobs);
+    let mut room = Room::new(chain, draft, max_blobs);
     let mut selection = Selection::default();
     let outcome = execute::begin(chain, draft, &mut executor).and_then(|()| {
         while let Some((transaction, sender)) = candidates.next() {
@@ -154,7 +134,7 @@ struct Items {
 }
 
 impl<'a> Room<'a> {
-    fn new(chain: &'a ChainSpec, draft: &SealedBlock, BlobLimit(blobs): BlobLimit) -> Self {
+    fn new(chain: &'a ChainSpec, draft: &SealedBlock, max_blobs: Option<u64>) -> Self {
         let header = &draft.header;
         let timestamp = header.timestamp;
         let of_fork = chain.blob_params(timestamp).map_or(0, |params| params.max_blob_count);
@@ -164,7 +144,7 @@ impl<'a> Room<'a> {
         Self {
             chain,
             timestamp,
-            blobs: blobs.min(of_fork),
+            blobs: max_blobs.map_or(of_fork, |most| most.min(of_fork)),
             bytes: chain
                 .is_osaka_active_at_timestamp(timestamp)
                 .then(|| MAX_RLP_BLOCK_SIZE.saturating_sub(size)),

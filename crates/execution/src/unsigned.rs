@@ -3,7 +3,9 @@
 
 use crate::{Call, Transaction};
 use alloy_consensus::transaction::RlpEcdsaEncodableTx;
-use alloy_consensus::{Signed, TxEip1559, TxEip4844, TxEip7702, TxLegacy};
+use alloy_consensus::{
+    EthereumTypedTransaction, Signed, TxEip1559, TxEip4844, TxEip7702, TxLegacy,
+};
 use alloy_eips::eip2718::Encodable2718;
 use alloy_primitives::{Signature, U256, keccak256};
 use alloy_rlp::{Encodable, Header};
@@ -24,21 +26,27 @@ pub struct UnsignedCall {
 /// No signature.
 const UNSIGNED: Signature = Signature::new(U256::ZERO, U256::ZERO, false);
 
-/// The call as a transaction without a signature, of the type that geth gives it: the first one
-/// where it `is_legacy`, else that of its blobs or authorizations, else EIP-1559.
-pub(crate) fn unsigned(call: &Call, nonce: u64, chain_id: u64, is_legacy: bool) -> Transaction {
+/// A transaction that is not signed yet.
+pub type UnsignedTransaction = EthereumTypedTransaction<TxEip4844>;
+
+/// The call as a transaction, of the type that geth gives it: the first one where it `is_legacy`,
+/// which names no chain then, else that of its blobs or authorizations, else EIP-1559.
+pub fn unsigned_transaction(
+    call: &Call,
+    nonce: u64,
+    chain_id: u64,
+    is_legacy: bool,
+) -> UnsignedTransaction {
     let Call { to, gas: gas_limit, value, access_list, .. } = call.clone();
     let (input, max_fee_per_gas) = (call.input.clone(), call.max_fee_per_gas);
     let max_priority_fee_per_gas = call.max_priority_fee_per_gas;
     let called = to.to().copied().unwrap_or_default();
     if is_legacy {
         let gas_price = max_fee_per_gas;
-        let legacy = TxLegacy { chain_id: None, nonce, gas_price, gas_limit, to, value, input };
-        let hash = keccak256(encoded_legacy(&legacy));
-        return Transaction::Legacy(Signed::new_unchecked(legacy, UNSIGNED, hash));
+        return TxLegacy { chain_id: None, nonce, gas_price, gas_limit, to, value, input }.into();
     }
     if let Some(authorization_list) = call.authorization_list.clone() {
-        return sign(TxEip7702 {
+        return TxEip7702 {
             chain_id,
             nonce,
             gas_limit,
@@ -49,10 +57,11 @@ pub(crate) fn unsigned(call: &Call, nonce: u64, chain_id: u64, is_legacy: bool) 
             access_list,
             authorization_list,
             input,
-        });
+        }
+        .into();
     }
     if let Some(blob_versioned_hashes) = call.blob_hashes.clone() {
-        return sign(TxEip4844 {
+        return TxEip4844 {
             chain_id,
             nonce,
             gas_limit,
@@ -64,9 +73,10 @@ pub(crate) fn unsigned(call: &Call, nonce: u64, chain_id: u64, is_legacy: bool) 
             blob_versioned_hashes,
             max_fee_per_blob_gas: call.max_fee_per_blob_gas,
             input,
-        });
+        }
+        .into();
     }
-    sign(TxEip1559 {
+    TxEip1559 {
         chain_id,
         nonce,
         gas_limit,
@@ -76,15 +86,19 @@ pub(crate) fn unsigned(call: &Call, nonce: u64, chain_id: u64, is_legacy: bool) 
         value,
         access_list,
         input,
-    })
+    }
+    .into()
 }
 
-fn sign<T: RlpEcdsaEncodableTx>(transaction: T) -> Transaction
-where
-    Transaction: From<Signed<T>>,
-{
-    let hash = transaction.tx_hash(&UNSIGNED);
-    Signed::new_unchecked(transaction, UNSIGNED, hash).into()
+/// The same with an empty signature, and the hash that geth gives it.
+pub(crate) fn unsigned(call: &Call, nonce: u64, chain_id: u64, is_legacy: bool) -> Transaction {
+    match unsigned_transaction(call, nonce, chain_id, is_legacy) {
+        UnsignedTransaction::Legacy(legacy) => {
+            let hash = keccak256(encoded_legacy(&legacy));
+            Transaction::Legacy(Signed::new_unchecked(legacy, UNSIGNED, hash))
+        }
+        typed => typed.into_envelope(UNSIGNED),
+    }
 }
 
 /// The bytes of a transaction without a signature, as its block has them. The `v` of one of the

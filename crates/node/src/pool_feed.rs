@@ -2,14 +2,15 @@
 //! thread of the feed.
 
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Instant;
 
 use alloy_consensus::Transaction as _;
-use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
+use alloy_primitives::{B256, U256};
 use anyhow::Context as _;
+use dev::EngineAccounts;
 use engine::{ChainEvent, Engine, HeadChange, WitnessSize};
-use pool::{Options, Pool, Returned, SenderState, Senders, Status};
+use pool::{Options, Pool, Returned, Status};
 use state::DirectoryDisk;
 
 use crate::limits::{POOL_REORG_BLOCKS, POOL_STALE_PAUSE};
@@ -73,7 +74,7 @@ pub(crate) fn pool_of(
 ) -> anyhow::Result<Arc<Pool>> {
     let head = engine.block(engine.heads().head)?;
     let head = head.expect("the head is a valid block").block.header.clone();
-    let accounts = Box::new(HeadAccounts(Arc::downgrade(engine)));
+    let accounts = Box::new(EngineAccounts::of(engine));
     let pool = Pool::new(engine.chain().clone(), options, accounts, head);
     let disk = DirectoryDisk::open(directory)?;
     let pool = pool.with_log(disk).map_err(anyhow::Error::msg).with_context(|| {
@@ -86,24 +87,6 @@ pub(crate) fn pool_of(
     let pool = Arc::new(pool);
     engine.draw_from(pool.clone());
     Ok(pool)
-}
-
-/// The accounts of an engine.
-#[derive(Debug)]
-struct HeadAccounts(Weak<Engine>);
-
-impl Senders for HeadAccounts {
-    fn sender(&self, head: B256, address: Address) -> Result<SenderState, String> {
-        let engine = self.0.upgrade().ok_or("the node stops")?;
-        let account = engine.state(head).and_then(|state| state.account(address));
-        let account = account.map_err(|error| error.to_string())?;
-        let state = account.map(|account| SenderState {
-            nonce: account.nonce,
-            balance: account.balance,
-            code_hash: account.code_hash,
-        });
-        Ok(state.unwrap_or(SenderState { code_hash: KECCAK256_EMPTY, ..SenderState::default() }))
-    }
 }
 
 /// Tells the pool of new heads.

@@ -1,5 +1,5 @@
 use alloy_primitives::Address;
-use execution::{BlockFees, Candidates, Transaction, TransactionSource};
+use execution::{Candidates, Transaction, TransactionSource};
 
 use crate::best::Best;
 use crate::pool::Pool;
@@ -24,8 +24,8 @@ impl Candidates for BlockCandidates {
 }
 
 impl TransactionSource for Pool {
-    fn candidates(&self, fees: BlockFees) -> Box<dyn Candidates + '_> {
-        Box::new(BlockCandidates { best: self.best(fees.base_fee), last: Address::ZERO })
+    fn candidates(&self, base_fee: u64) -> Box<dyn Candidates + '_> {
+        Box::new(BlockCandidates { best: self.best(base_fee), last: Address::ZERO })
     }
 
     fn arrivals(&self) -> u64 {

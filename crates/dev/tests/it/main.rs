@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use alloy_consensus::{TxEip1559, TypedTransaction};
+use alloy_consensus::TxEip1559;
 use alloy_hardforks::EthereumHardfork;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256};
 use deponent_dev::limits::{BALANCE, CHAIN_ID};
@@ -41,7 +41,7 @@ fn transfer(from: Address, nonce: u64, tip: u128) -> Transaction {
         value: U256::from(7),
         ..TxEip1559::default()
     };
-    impersonated(TypedTransaction::Eip1559(transaction), from)
+    impersonated(transaction.into(), from)
 }
 
 fn balance(chain: &DevChain, address: Address) -> U256 {

@@ -1,6 +1,6 @@
 use crate::samples::*;
 use crate::world::{self, Signer, StartAccount};
-use crate::{BlockFees, BuildRequest, Built, Engine, Error, TransactionSource, Verdict};
+use crate::{BuildRequest, Built, Engine, Error, TransactionSource, Verdict};
 use alloy_consensus::Transaction as _;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256};
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadId};
@@ -21,7 +21,7 @@ impl Pool {
 }
 
 impl TransactionSource for Pool {
-    fn candidates(&self, fees: BlockFees) -> Box<dyn Candidates + '_> {
+    fn candidates(&self, base_fee: u64) -> Box<dyn Candidates + '_> {
         let mut senders = BTreeMap::<_, Vec<_>>::new();
         for (transaction, sender) in self.0.lock().unwrap().iter() {
             senders.entry(*sender).or_default().push(transaction.clone());
@@ -29,7 +29,7 @@ impl TransactionSource for Pool {
         for transactions in senders.values_mut() {
             transactions.sort_by_key(|transaction| std::cmp::Reverse(transaction.nonce()));
         }
-        Box::new(ByTip { senders, fees, last: Address::ZERO })
+        Box::new(ByTip { senders, base_fee, last: Address::ZERO })
     }
 
     fn arrivals(&self) -> u64 {
@@ -40,14 +40,14 @@ impl TransactionSource for Pool {
 /// The transactions that are left, by sender, the next one last.
 struct ByTip {
     senders: BTreeMap<Address, Vec<Transaction>>,
-    fees: BlockFees,
+    base_fee: u64,
     last: Address,
 }
 
 impl Candidates for ByTip {
     fn next(&mut self) -> Option<(Transaction, Address)> {
         let tip = |transactions: &[Transaction]| {
-            transactions.last()?.effective_tip_per_gas(self.fees.base_fee)
+            transactions.last()?.effective_tip_per_gas(self.base_fee)
         };
         let best = self.senders.iter().max_by_key(|(_, transactions)| tip(transactions))?;
         self.last = *best.0;
@@ -207,7 +207,7 @@ fn orders<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
 struct OneOrder(Mutex<Vec<(Transaction, Address)>>);
 
 impl TransactionSource for OneOrder {
-    fn candidates(&self, _: BlockFees) -> Box<dyn Candidates + '_> {
+    fn candidates(&self, _: u64) -> Box<dyn Candidates + '_> {
         Box::new(InOrder(self.0.lock().unwrap().clone()))
     }
 

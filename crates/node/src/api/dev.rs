@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use alloy_consensus::{TxEip1559, TxEip7702, TxLegacy, TypedTransaction};
-use alloy_primitives::{Address, B256, Bytes, TxKind, U64, U256, eip191_hash_message};
+use alloy_primitives::{Address, B256, Bytes, U64, U256, eip191_hash_message};
 use dev::{Error as DevError, impersonated};
 use engine::Amendment;
 use engine_api::json::{Data, FixedData, Object};
-use execution::{Call, Estimate, Overrides, UnsignedCall};
+use execution::{
+    Call, Estimate, Overrides, UnsignedCall, UnsignedTransaction, unsigned_transaction,
+};
 use rpc::{Code, Error, Json, Params};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
@@ -175,7 +176,7 @@ fn filled(
     api: &Api,
     dev: &DevNode,
     request: Request,
-) -> Result<(Address, TypedTransaction), Error> {
+) -> Result<(Address, UnsignedTransaction), Error> {
     let chain_id = api.engine.chain().chain_id();
     let UnsignedCall { mut call, gas, nonce, has_gas_price } = request.call(chain_id)?;
     if call.blob_hashes.is_some() {
@@ -210,43 +211,18 @@ fn filled(
         call.max_priority_fee_per_gas = tip;
         call.max_fee_per_gas = 2 * base_fee + tip;
     }
-    Ok((call.from, typed(Call { gas, ..call }, nonce, chain_id, has_gas_price)))
+    Ok((call.from, typed(&Call { gas, ..call }, nonce, chain_id, has_gas_price)))
 }
 
-fn typed(call: Call, nonce: u64, chain_id: u64, is_legacy: bool) -> TypedTransaction {
-    let Call { to, gas: gas_limit, value, input, access_list, max_fee_per_gas, .. } = call;
-    let max_priority_fee_per_gas = call.max_priority_fee_per_gas;
-    if let (Some(authorization_list), TxKind::Call(to)) = (call.authorization_list, to) {
-        return TxEip7702 {
-            chain_id,
-            nonce,
-            gas_limit,
-            max_fee_per_gas,
-            max_priority_fee_per_gas,
-            to,
-            value,
-            access_list,
-            authorization_list,
-            input,
-        }
-        .into();
+/// The call as a transaction; one of the first type names the chain.
+fn typed(call: &Call, nonce: u64, chain_id: u64, has_gas_price: bool) -> UnsignedTransaction {
+    let is_legacy = has_gas_price && call.access_list.is_empty();
+    let is_legacy = is_legacy && call.authorization_list.is_none();
+    let mut transaction = unsigned_transaction(call, nonce, chain_id, is_legacy);
+    if let UnsignedTransaction::Legacy(legacy) = &mut transaction {
+        legacy.chain_id = Some(chain_id);
     }
-    if is_legacy && access_list.is_empty() {
-        let (chain_id, gas_price) = (Some(chain_id), max_fee_per_gas);
-        return TxLegacy { chain_id, nonce, gas_price, gas_limit, to, value, input }.into();
-    }
-    TxEip1559 {
-        chain_id,
-        nonce,
-        gas_limit,
-        max_fee_per_gas,
-        max_priority_fee_per_gas,
-        to,
-        value,
-        access_list,
-        input,
-    }
-    .into()
+    transaction
 }
 
 /// `eth_sign`: of the message of EIP-191.

@@ -1,11 +1,9 @@
+use alloy_consensus::SignableTransaction as _;
 use alloy_consensus::crypto::secp256k1::sign_message;
-use alloy_consensus::{
-    EthereumTxEnvelope, SignableTransaction, Signed, TxEip4844, TxEip4844Variant, TypedTransaction,
-};
 use alloy_primitives::{Address, B256, Signature};
 use anyhow::Context as _;
 use coins_bip39::{English, Mnemonic};
-use execution::Transaction;
+use execution::{Transaction, UnsignedTransaction};
 
 /// Accounts and their secret keys.
 #[derive(Debug, Clone, Default)]
@@ -59,30 +57,10 @@ impl Wallet {
     pub(crate) fn sign_transaction(
         &self,
         address: &Address,
-        transaction: TypedTransaction,
+        transaction: UnsignedTransaction,
     ) -> Option<Transaction> {
-        match transaction {
-            TypedTransaction::Legacy(it) => self.signed(address, it),
-            TypedTransaction::Eip2930(it) => self.signed(address, it),
-            TypedTransaction::Eip1559(it) => self.signed(address, it),
-            TypedTransaction::Eip7702(it) => self.signed(address, it),
-            TypedTransaction::Eip4844(TxEip4844Variant::TxEip4844(it)) => self.signed(address, it),
-            TypedTransaction::Eip4844(TxEip4844Variant::TxEip4844WithSidecar(it)) => {
-                self.signed(address, it.tx)
-            }
-        }
-    }
-
-    fn signed<T: SignableTransaction<Signature>>(
-        &self,
-        address: &Address,
-        transaction: T,
-    ) -> Option<Transaction>
-    where
-        EthereumTxEnvelope<TxEip4844>: From<Signed<T>>,
-    {
         let signature = self.sign(address, transaction.signature_hash())?;
-        Some(transaction.into_signed(signature).into())
+        Some(transaction.into_envelope(signature))
     }
 }
 
