@@ -5,8 +5,10 @@ mod targets;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use targets::{TARGETS, Target};
+use targets::{IS_PATIENT, TARGETS, Target};
 use testing::Random;
 
 fn corpus(target: &str) -> PathBuf {
@@ -37,8 +39,17 @@ fn call(name: &str, target: Target, data: &[u8], context: &str) -> bool {
     })
 }
 
+/// Waits for the other test: the calls of one of them take both cores of a small machine, and
+/// the corpus is read by servers and clients that bound how long they wait.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn the_corpus_has_well_formed_inputs_for_every_target_and_no_other() {
+    let _turn = turn();
+    IS_PATIENT.store(true, Ordering::Relaxed);
     let folders = fs::read_dir(corpus("")).expect("a folder");
     let mut names: Vec<_> =
         folders.map(|entry| entry.expect("an entry").file_name().into_string()).collect();
@@ -58,6 +69,8 @@ fn the_corpus_has_well_formed_inputs_for_every_target_and_no_other() {
 
 #[test]
 fn no_change_of_the_corpus_makes_a_target_panic() {
+    let _turn = turn();
+    IS_PATIENT.store(false, Ordering::Relaxed);
     let seed = testing::seed();
     let times = testing::rounds("DEPONENT_FUZZ", 1, 10);
     println!("{times} times the usual number of calls");

@@ -41,7 +41,7 @@ use trie::versioned::{self, MemoryRecords, NodeAddress, RecordSink, Version};
 
 pub use checksums::{era1_file, journal};
 #[cfg(target_os = "linux")]
-pub use connections::{client_connection, server_connection};
+pub use connections::{IS_PATIENT, client_connection, server_connection};
 
 /// A function that is fuzzed.
 pub type Target = fn(&[u8]) -> bool;
