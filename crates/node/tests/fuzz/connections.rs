@@ -27,13 +27,10 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use serde_json::Value;
 use tokio::runtime::Builder;
 
-use super::{chain, genesis, pieces};
+use super::{IS_PATIENT, chain, genesis, pieces};
 
 /// A bound on every wait; none is as long on a healthy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Whether a server and a client get the time that a busy machine takes to answer.
-pub static IS_PATIENT: AtomicBool = AtomicBool::new(false);
 
 /// How long to wait for more, where most inputs are not answered at all.
 fn short_wait(usual: Duration) -> Option<Duration> {

@@ -9,10 +9,13 @@ mod checksums;
 #[cfg(target_os = "linux")]
 #[path = "connections.rs"]
 mod connections;
+#[path = "everyday.rs"]
+mod everyday;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::map::AddressMap;
@@ -41,7 +44,12 @@ use trie::versioned::{self, MemoryRecords, NodeAddress, RecordSink, Version};
 
 pub use checksums::{era1_file, journal};
 #[cfg(target_os = "linux")]
-pub use connections::{IS_PATIENT, client_connection, server_connection};
+pub use connections::{client_connection, server_connection};
+pub use everyday::{abi_text, dev_port, pool_log, raw_transaction};
+
+/// Whether a target gets the time that a busy machine takes, and servers that no other input has
+/// changed: for the corpus.
+pub static IS_PATIENT: AtomicBool = AtomicBool::new(false);
 
 /// A function that is fuzzed.
 pub type Target = fn(&[u8]) -> bool;
@@ -49,11 +57,13 @@ pub type Target = fn(&[u8]) -> bool;
 /// All of them, with their names, and how many times a short run calls each: fewer where a call
 /// takes long.
 pub const TARGETS: &[(&str, Target, usize)] = &[
+    ("abi_text", abi_text, 10_000),
     ("access_list", access_list, 100_000),
     ("block_file", block_file, 10_000),
     ("block_rlp", block_rlp, 50_000),
     #[cfg(target_os = "linux")]
     ("client_connection", client_connection, 1_000),
+    ("dev_port", dev_port, 2_000),
     ("engine_port", engine_port, 10_000),
     ("era1_file", era1_file, 10_000),
     ("foreign_json", foreign_json, 100_000),
@@ -62,6 +72,8 @@ pub const TARGETS: &[(&str, Target, usize)] = &[
     ("journal", journal, 300),
     ("jwt", jwt, 100_000),
     ("payload_lines", payload_lines, 10_000),
+    ("pool_log", pool_log, 2_000),
+    ("raw_transaction", raw_transaction, 20_000),
     ("rest_container", rest_container, 100_000),
     ("rpc_answer", rpc_answer, 100_000),
     ("rpc_message", rpc_message, 100_000),
