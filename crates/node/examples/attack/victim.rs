@@ -23,6 +23,7 @@ pub(crate) struct Victim {
     pub(crate) http: SocketAddr,
     pub(crate) engine: SocketAddr,
     pub(crate) ipc: PathBuf,
+    pub(crate) chain_id: u64,
     secret: JwtSecret,
     /// A new connection for each call to the Engine API, as of a consensus client that comes late.
     connects: bool,
@@ -61,6 +62,7 @@ impl Victim {
             http: ([127, 0, 0, 1], 0).into(),
             engine: ([127, 0, 0, 1], 0).into(),
             ipc: path("data/deponent.ipc"),
+            chain_id: serde_json::from_str::<alloy_genesis::Genesis>(genesis)?.config.chain_id,
             secret: JwtSecret::random(),
             connects: open_files.is_some(),
             files,
@@ -92,12 +94,12 @@ impl Victim {
         std::fs::read_to_string(self.files.path().join("log")).unwrap_or_default()
     }
 
-    /// Sends payloads and fork choices; the median time of the payloads.
+    /// Sends payloads and fork choices; the median time of the payloads, and the 99th percentile.
     pub(crate) async fn send(
         &self,
         payloads: &[Payload],
         pause: Duration,
-    ) -> anyhow::Result<Duration> {
+    ) -> anyhow::Result<[Duration; 2]> {
         let connect = async || {
             let secret = Some(self.secret.clone());
             EngineClient::connect(&self.engine.to_string(), secret).await
@@ -116,7 +118,7 @@ impl Victim {
             client.forkchoice_updated(heads(payload), None).await?;
         }
         times.sort();
-        Ok(times[times.len() / 2])
+        Ok([times[times.len() / 2], times[times.len() * 99 / 100]])
     }
 
     /// Resident memory, in bytes.
