@@ -122,7 +122,7 @@ pub use engine::Engine;
 pub use error::Error;
 pub use execution::{Candidates, TransactionSource};
 pub use forkchoice::ForkchoiceOutcome;
-pub use lookup::index_old_blocks;
+pub use lookup::{ChainSince, index_old_blocks};
 pub use new_payload::Payload;
 pub use options::EngineOptions;
 pub use orphans::SyncProgress;

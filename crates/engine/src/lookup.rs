@@ -12,7 +12,41 @@ use state::Database;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+/// How the canonical chain has changed since one of its blocks was the head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainSince {
+    /// The blocks that have left the chain, the newest first.
+    pub left: Vec<B256>,
+    /// The block below them, on which the others stand.
+    pub fork: B256,
+    /// The number of that block.
+    pub fork_number: u64,
+    /// The blocks that are canonical now, the oldest first.
+    pub joined: Vec<B256>,
+}
+
 impl Engine {
+    /// How the canonical chain has changed since `head` was its head, as one fork choice left it:
+    /// at most `most` blocks that left and `most` that joined, those first that come first.
+    /// Without the last of those that left there are none that joined. `None` when `head` is
+    /// no valid block that is kept.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] when the database cannot be read.
+    pub fn changes_since(&self, head: B256, most: usize) -> Result<Option<ChainSince>, Error> {
+        let chain = &self.shared.chain;
+        loop {
+            let (reorgs, now) = {
+                let tree = chain.tree();
+                (tree.reorgs, tree.heads.head)
+            };
+            let found = changes_between(chain, head, now, most)?;
+            if chain.tree().reorgs == reorgs {
+                return Ok(found);
+            }
+        }
+    }
+
     /// The canonical block with this transaction, and the transaction's place in it. Blocks that
     /// are not persisted yet are searched too.
     ///
@@ -134,6 +168,33 @@ impl Engine {
     fn first(&self) -> Result<u64, Error> {
         self.shared.chain.number(&self.heads().genesis)
     }
+}
+
+/// The changes from one head to another, as long as that one is canonical.
+fn changes_between(
+    chain: &Chain,
+    before: B256,
+    now: B256,
+    most: usize,
+) -> Result<Option<ChainSince>, Error> {
+    let Some((mut fork_number, mut parent)) = chain.link(&before)? else { return Ok(None) };
+    let (mut fork, mut left, mut joined) = (before, Vec::new(), Vec::new());
+    let is_canonical = |number, hash| Ok::<_, Error>(chain.canonical_hash(number)? == Some(hash));
+    let mut is_on_chain = is_canonical(fork_number, fork)?;
+    while !is_on_chain && left.len() < most {
+        left.push(fork);
+        let Some(link) = chain.link(&parent)? else { return Ok(None) };
+        fork = parent;
+        (fork_number, parent) = link;
+        is_on_chain = is_canonical(fork_number, fork)?;
+    }
+    if is_on_chain {
+        let last = chain.number(&now)?.min(fork_number.saturating_add(most as u64));
+        for number in fork_number + 1..=last {
+            joined.extend(chain.canonical_hash(number)?);
+        }
+    }
+    Ok(Some(ChainSince { left, fork, fork_number, joined }))
 }
 
 /// The block, if it has this transaction, and the transaction's place.

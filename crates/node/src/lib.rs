@@ -58,6 +58,7 @@ mod pool_feed;
 mod port;
 pub mod rest;
 mod traces;
+mod unmined;
 mod verify;
 
 pub use api::Api;

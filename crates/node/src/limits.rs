@@ -257,6 +257,26 @@ pub(crate) const LOG_READ_BYTES: usize = 256 << 20;
 /// The bytes that a block counts for there at least, in memory or not: finding it takes as long.
 pub(crate) const LOG_BLOCK_BYTES: usize = 4 << 10;
 
+/// The most filters of a port; more end those that were asked for the longest time ago. Each takes
+/// 200 bytes beside its addresses and topics.
+pub const FILTERS: usize = 4096;
+
+/// The most bytes of addresses and topics of one filter: 1,000 of each kind have 52,000.
+pub const FILTER_BYTES: usize = 64 << 10;
+
+/// The most bytes of addresses and topics of all filters of a port, whose tables take twice as
+/// much.
+pub const FILTERS_BYTES: usize = 16 << 20;
+
+/// The part of these that one address may have, as of connections: a quarter.
+pub(crate) const FILTERS_SHARE: usize = 4;
+
+/// How long a filter lives after it was last asked: geth's.
+pub(crate) const FILTER_TIME: Duration = Duration::from_secs(5 * 60);
+
+/// The most transactions of the pool as objects in an answer of a filter: each is looked up.
+pub(crate) const FILTER_TRANSACTIONS: usize = 4096;
+
 /// The most topics of a log, and so of a filter.
 pub(crate) const FILTER_TOPICS: usize = 4;
 

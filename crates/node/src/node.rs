@@ -225,8 +225,11 @@ impl Node {
         node.engine_addr = node.listen(engine, authenticated, api).await?;
         let http = PublicPort { address: http, namespaces: options.http_namespaces };
         let public_ports = [options.offers_http.then_some(http), options.websocket];
-        let api =
-            || offer(Api::public_port_of(chain.clone(), testing)).with_page(options.http_page);
+        let filters = Arc::default();
+        let api = || {
+            let api = offer(Api::public_port_of(chain.clone(), testing));
+            api.with_page(options.http_page).with_filters(Arc::clone(&filters))
+        };
         let [at, websocket_at] = node.listen_in_public(&public, public_ports, api).await?;
         (node.http_addr, node.websocket_addr) = (at.unwrap_or(node.http_addr), websocket_at);
         if let Some(path) = ipc {

@@ -1,5 +1,6 @@
 //! A port: the methods of [`Api`] over JSON-RPC, and the Engine API over REST.
 
+use std::net::IpAddr;
 use std::time::Instant;
 
 use engine::SyncProgress;
@@ -15,6 +16,15 @@ use crate::rest;
 
 impl Handler for Api {
     fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
+        self.call_from(None, method, params)
+    }
+
+    fn call_from(
+        &self,
+        host: Option<IpAddr>,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<Json, Error> {
         let (begun, found) = (Instant::now(), self.entry(method));
         // A port without the Engine API has none of its methods: no consensus client calls there.
         let is_engine = found.is_some() && method.starts_with("engine_");
@@ -22,7 +32,7 @@ impl Handler for Api {
             condition.called(method);
         }
         let answer = match found {
-            Some(found) => Params::of(params).and_then(|params| found.call(self, params)),
+            Some(found) => Params::of(params).and_then(|params| found.call(self, params, host)),
             None => Err(Error::method_not_found(method)),
         };
         let name = found.map(|found| found.method.name);

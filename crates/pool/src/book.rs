@@ -8,6 +8,7 @@ use alloy_consensus::Transaction as _;
 use alloy_primitives::{Address, B256, U256};
 
 use crate::account::Account;
+use crate::became_pending::BecamePending;
 use crate::check::Rules;
 use crate::entry::{Entry, Pooled, Worth};
 use crate::error::Refusal;
@@ -44,6 +45,7 @@ pub(crate) struct Book {
     pub(crate) sidecars: Sidecars,
     /// How many entries arrived so far.
     pub(crate) arrived: u64,
+    pub(crate) became_pending: BecamePending,
     /// The hashes of entries that came or left since they were last taken from here.
     pub(crate) changed: Vec<B256>,
 }
@@ -73,6 +75,7 @@ impl Book {
             memory_bytes: 0,
             sidecars: Sidecars::default(),
             arrived: 0,
+            became_pending: BecamePending::default(),
             changed: Vec::new(),
         }
     }
@@ -104,7 +107,7 @@ impl Book {
             if is_enough { Ok(()) } else { Err(Refusal::ReplacementUnderpriced) }
         });
         let turn = self.arrived;
-        let entry = Entry { pooled: Arc::new(pooled), turn };
+        let entry = Entry { pooled: Arc::new(pooled), turn, was_pending: false };
         if let Err(refusal) = checked.and_then(|()| self.place(entry, options)) {
             self.forget_if_empty(sender);
             return Err(refusal);
@@ -113,6 +116,7 @@ impl Book {
         let account = self.accounts.get_mut(&sender).expect("it has the new entry");
         account.last_sent = now;
         let (is_pending, replaced) = (account.is_pending(nonce), replaces.map(|old| old.hash()));
+        self.note_pending(sender);
         Ok(Added { hash, is_pending, replaced })
     }
 
@@ -224,7 +228,18 @@ impl Book {
                 self.take_last(sender);
                 self.settle(sender, options);
             }
+            self.note_pending(sender);
             self.forget_if_empty(sender);
+        }
+    }
+
+    /// Notes which entries of a sender are pending for the first time.
+    fn note_pending(&mut self, sender: Address) {
+        let Some(account) = self.accounts.get_mut(&sender) else { return };
+        let pending = account.entries.values_mut().take(account.pending);
+        for entry in pending.filter(|entry| !entry.was_pending) {
+            entry.was_pending = true;
+            self.became_pending.push(entry.pooled.hash());
         }
     }
 
@@ -241,7 +256,8 @@ impl Book {
             let new = || Account::new(state(sender), pooled.arrived());
             self.accounts.entry(sender).or_insert_with(new);
             self.take(sender, nonce);
-            self.put(Entry { pooled: Arc::new(pooled), turn: self.arrived });
+            let turn = self.arrived;
+            self.put(Entry { pooled: Arc::new(pooled), turn, was_pending: false });
             self.arrived += 1;
         }
         self.advance(self.head.clone(), &HashSet::new(), options, state);

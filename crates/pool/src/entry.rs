@@ -120,6 +120,8 @@ impl Pooled {
 pub(crate) struct Entry {
     pub(crate) pooled: Arc<Pooled>,
     pub(crate) turn: u64,
+    /// Whether it has been pending.
+    pub(crate) was_pending: bool,
 }
 
 /// The order in which transactions are worth a place in a block: the highest tip first, then the

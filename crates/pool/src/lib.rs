@@ -16,6 +16,7 @@
 //!   with the head as it was where accounts changed without a block. Then the accounts of all
 //!   senders are read.
 //! - [`Pool::blobs`] is for `engine_getBlobs`: blobs stay until their block is finalized.
+//! - [`Pool::became_pending`] and [`Pool::wait_for_pending`] are for `newPendingTransactions`.
 //! - [`Pool::transaction`], [`Pool::next_nonce`], [`Pool::content`] and [`Pool::status`] are for
 //!   `eth_getTransactionByHash`, `eth_getTransactionCount` of `pending`, and `txpool_*`.
 //!
@@ -65,6 +66,7 @@
 //! ```
 
 mod account;
+mod became_pending;
 mod best;
 mod book;
 mod check;

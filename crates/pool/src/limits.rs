@@ -26,6 +26,9 @@ pub(crate) const SIDECAR_BYTES: usize = 32 << 20;
 /// are sent and verified again.
 pub(crate) const BLOB_PRICE_BUMP_PERCENT: u64 = 100;
 
+/// Hashes of transactions that became pending which are remembered, 2 MiB: six pools full.
+pub(crate) const BECAME_PENDING: usize = 1 << 16;
+
 /// The gas limit of a transaction in Osaka (EIP-7825).
 pub(crate) const TRANSACTION_GAS_OSAKA: u64 = 1 << 24;
 

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use alloy_consensus::{Header, Transaction as _};
 use alloy_primitives::{Address, B256};
@@ -27,6 +27,8 @@ pub struct Pool {
     options: Options,
     senders: Box<dyn Senders>,
     book: Mutex<Book>,
+    /// Notified when transactions became pending, and by [`Self::wake`].
+    told: Condvar,
     /// Locked while the book is.
     log: Option<Mutex<Log>>,
 }
@@ -82,7 +84,7 @@ impl Pool {
         head: Header,
     ) -> Self {
         let book = Mutex::new(Book::new(Head::new(&chain, head)));
-        Self { chain, options, senders, book, log: None }
+        Self { chain, options, senders, book, told: Condvar::new(), log: None }
     }
 
     /// The same with a log: what enters it is on the disk, a directory of its own, before
@@ -172,6 +174,7 @@ impl Pool {
                     book.remove(hash, &self.options);
                     return Err(Refusal::Unwritable(error));
                 }
+                self.told.notify_all();
                 return added;
             }
             head = book.head.clone();
@@ -223,6 +226,7 @@ impl Pool {
         }
         // A record that is missing here brings back a transaction whose nonce is used.
         let _ = self.note(&mut book);
+        self.told.notify_all();
         Ok(())
     }
 
@@ -276,6 +280,33 @@ impl Pool {
     /// ones.
     pub fn arrived(&self) -> u64 {
         self.book().arrived
+    }
+
+    /// How many times a transaction became pending since the pool was made.
+    pub fn pending_count(&self) -> u64 {
+        self.book().became_pending.count()
+    }
+
+    /// The hashes of the transactions that became pending, in that order, from the `from`-th of
+    /// [all](Self::pending_count) on, at most `most`. Some of them may have left the pool. `None`
+    /// where some are forgotten: the newest 65,536 are kept.
+    pub fn became_pending(&self, from: u64, most: usize) -> Option<Vec<B256>> {
+        self.book().became_pending.since(from, most)
+    }
+
+    /// Waits until more than `count` transactions [became pending](Self::pending_count), for such
+    /// a time at most, or until [`wake`](Self::wake) is called.
+    pub fn wait_for_pending(&self, count: u64, time: Duration) {
+        let book = self.book();
+        if book.became_pending.count() <= count {
+            drop(self.told.wait_timeout(book, time));
+        }
+    }
+
+    /// Ends the waiting of those who wait.
+    pub fn wake(&self) {
+        drop(self.book());
+        self.told.notify_all();
     }
 
     /// All transactions.

@@ -47,6 +47,13 @@ impl LogFilter {
         Ok(Self { address, topics: topics.collect::<Result<_, String>>()? })
     }
 
+    /// Bytes of its addresses and topics.
+    pub(super) fn bytes(&self) -> usize {
+        let topics: usize = self.topics.iter().flatten().map(HashSet::len).sum();
+        let addresses = self.address.as_ref().map_or(0, HashSet::len);
+        addresses * size_of::<Address>() + topics * size_of::<B256>()
+    }
+
     /// Whether it wants a log.
     pub(super) fn matches(&self, log: &Log) -> bool {
         let has = self.topics.iter().zip(log.topics());

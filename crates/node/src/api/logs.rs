@@ -19,17 +19,18 @@ use crate::limits::{
 
 /// `eth_getLogs`, with the words of geth's errors.
 pub(super) fn logs(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let LogQuery { block_hash, from_block, to_block, address, topics } = params.next("filter")?;
+    let request = LogRequest::next(&mut params)?;
     params.end()?;
-    let filter = LogFilter::new(&address, &topics).map_err(Error::invalid_params)?;
-    match block_hash {
-        Some(_) if from_block.is_some() || to_block.is_some() => Err(Error::invalid_params(
-            "invalid argument 0: cannot specify both BlockHash and FromBlock/ToBlock, choose one \
-             or the other",
-        )),
-        Some(hash) => {
+    found(api, &request)
+}
+
+/// The logs that are asked for.
+pub(super) fn found(api: &Api, request: &LogRequest) -> Result<Json, Error> {
+    let LogRequest { blocks, filter } = request;
+    match *blocks {
+        LogBlocks::One(hash) => {
             let mut answer = LogAnswer::of_block();
-            if !answer.add(api, hash.into(), &filter)? {
+            if !answer.add(api, hash, filter)? {
                 return Err(Error::new(Code::Server, "unknown block"));
             }
             if answer.is_too_large() {
@@ -37,7 +38,45 @@ pub(super) fn logs(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
             }
             Ok(answer.finish())
         }
-        None => in_range(api, from_block, to_block, &filter),
+        LogBlocks::Range { from, to } => in_range(api, from, to, filter),
+    }
+}
+
+/// The blocks and the filter of `eth_getLogs`.
+#[derive(Debug)]
+pub(super) struct LogRequest {
+    pub(super) blocks: LogBlocks,
+    pub(super) filter: LogFilter,
+}
+
+/// The blocks whose logs are asked for.
+#[derive(Debug)]
+pub(super) enum LogBlocks {
+    One(B256),
+    /// The head where an end is left out.
+    Range {
+        from: Option<NumberOrTag>,
+        to: Option<NumberOrTag>,
+    },
+}
+
+impl LogRequest {
+    /// Reads the next parameter.
+    pub(super) fn next(params: &mut Params<'_>) -> Result<Self, Error> {
+        let LogQuery { block_hash, from_block, to_block, address, topics } =
+            params.next("filter")?;
+        let filter = LogFilter::new(&address, &topics).map_err(Error::invalid_params)?;
+        let blocks = match block_hash {
+            Some(_) if from_block.is_some() || to_block.is_some() => {
+                return Err(Error::invalid_params(
+                    "invalid argument 0: cannot specify both BlockHash and FromBlock/ToBlock, \
+                     choose one or the other",
+                ));
+            }
+            Some(hash) => LogBlocks::One(hash.into()),
+            None => LogBlocks::Range { from: from_block, to: to_block },
+        };
+        Ok(Self { blocks, filter })
     }
 }
 
@@ -99,11 +138,15 @@ fn in_range(
 }
 
 /// The logs of one block alone are too much.
-fn too_large_block() -> Error {
+pub(super) fn too_large_block() -> Error {
     Error::invalid_params(format!(
         "the filter matches too much of one block, of at most {BLOCK_LOGS_BYTES} bytes of logs: \
          retry with more addresses and topics"
     ))
+}
+
+pub(super) fn no_pending_logs() -> Error {
+    Error::invalid_params("pending logs are not supported")
 }
 
 /// The number that an end of the range means.
@@ -111,7 +154,7 @@ fn bound(api: &Api, id: NumberOrTag, head: u64) -> Result<u64, Error> {
     match id {
         NumberOrTag::Number(number) => Ok(number),
         NumberOrTag::Latest => Ok(head),
-        NumberOrTag::Pending => Err(Error::invalid_params("pending logs are not supported")),
+        NumberOrTag::Pending => Err(no_pending_logs()),
         tag => {
             let name = format!("{tag:?}").to_lowercase();
             let missing = || Error::new(Code::Server, format!("{name} header not found"));
@@ -121,7 +164,7 @@ fn bound(api: &Api, id: NumberOrTag, head: u64) -> Result<u64, Error> {
 }
 
 /// The logs found so far, as JSON: their values would take several times the memory.
-struct LogAnswer {
+pub(super) struct LogAnswer {
     bounds: LogBounds,
     /// All that was written but for the last piece.
     shown: Pieces,
@@ -153,13 +196,26 @@ impl LogAnswer {
         Self::within(LogBounds { logs: LOGS, bytes, read_bytes: LOG_READ_BYTES })
     }
 
+    /// With the logs of blocks one after the other, until it [is full](Self::is_full).
+    pub(super) fn of_changes() -> Self {
+        let (most, bytes) = (usize::MAX, LOG_ANSWER_BYTES + BLOCK_LOGS_BYTES);
+        Self::within(LogBounds { logs: most, bytes, read_bytes: most })
+    }
+
+    /// Whether it has as much as an answer with the logs of a range may have.
+    pub(super) fn is_full(&self) -> bool {
+        self.count >= LOGS
+            || self.written_bytes() >= LOG_ANSWER_BYTES
+            || self.read_bytes >= LOG_READ_BYTES
+    }
+
     fn within(bounds: LogBounds) -> Self {
         let (shown, piece) = Default::default();
         Self { bounds, shown, piece, count: 0, read_bytes: 0 }
     }
 
     /// Adds the logs of a block, until the answer is too large; false where there is no such block.
-    fn add(&mut self, api: &Api, hash: B256, filter: &LogFilter) -> Result<bool, Error> {
+    pub(super) fn add(&mut self, api: &Api, hash: B256, filter: &LogFilter) -> Result<bool, Error> {
         let mut fault = None;
         let mut take = |found: FoundLog<'_>| match self.write(found) {
             Ok(()) if !self.is_too_large() => ControlFlow::Continue(()),
@@ -178,25 +234,57 @@ impl LogAnswer {
         Ok(true)
     }
 
+    /// The same of a block that has left the canonical chain: the last log comes first.
+    pub(super) fn add_removed(
+        &mut self,
+        api: &Api,
+        hash: B256,
+        filter: &LogFilter,
+    ) -> Result<bool, Error> {
+        let most_bytes = self.bounds.bytes.saturating_sub(self.written_bytes());
+        let (mut logs, mut bytes, mut fault) = (Vec::new(), 0, None);
+        let mut take = |found: FoundLog<'_>| {
+            let mut log = shown(found);
+            log.removed = true;
+            match serde_json::to_vec(&log) {
+                Ok(text) => {
+                    bytes += text.len() + 1;
+                    logs.push(text);
+                }
+                Err(error) => fault = Some(Error::new(Code::Internal, error)),
+            }
+            match fault.is_none() && bytes <= most_bytes {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        };
+        let found = api.engine.search_logs(&hash, &|log| filter.matches(log), &mut take);
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        let Some(read_bytes) = found.map_err(refusal)? else { return Ok(false) };
+        self.read_bytes += read_bytes.max(LOG_BLOCK_BYTES);
+        for log in logs.into_iter().rev() {
+            self.begin_log().extend_from_slice(&log);
+            self.count += 1;
+        }
+        Ok(true)
+    }
+
     fn write(&mut self, found: FoundLog<'_>) -> serde_json::Result<()> {
+        serde_json::to_writer(self.begin_log(), &shown(found))?;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// The piece to which the next log is to be written.
+    fn begin_log(&mut self) -> &mut Vec<u8> {
         if self.piece.capacity() - self.piece.len() < LOG_BYTES {
             self.end_piece();
             self.piece = Vec::with_capacity(LOG_PIECE_BYTES);
         }
         self.piece.push(if self.count == 0 { b'[' } else { b',' });
-        let shown = alloy_rpc_types_eth::Log {
-            inner: found.log.clone(),
-            block_hash: Some(found.block_hash),
-            block_number: Some(found.block_number),
-            block_timestamp: Some(found.timestamp),
-            transaction_hash: Some(found.transaction_hash),
-            transaction_index: Some(found.transaction_index),
-            log_index: Some(found.index),
-            removed: false,
-        };
-        serde_json::to_writer(&mut self.piece, &shown)?;
-        self.count += 1;
-        Ok(())
+        &mut self.piece
     }
 
     fn end_piece(&mut self) {
@@ -205,18 +293,34 @@ impl LogAnswer {
         self.shown.push(piece);
     }
 
-    fn is_too_large(&self) -> bool {
+    pub(super) fn is_too_large(&self) -> bool {
         let LogBounds { logs, bytes, read_bytes } = self.bounds;
-        let written = self.shown.len_bytes() + self.piece.len();
-        self.count > logs || written > bytes || self.read_bytes > read_bytes
+        self.count > logs || self.written_bytes() > bytes || self.read_bytes > read_bytes
     }
 
-    fn finish(mut self) -> Json {
+    fn written_bytes(&self) -> usize {
+        self.shown.len_bytes() + self.piece.len()
+    }
+
+    pub(super) fn finish(mut self) -> Json {
         self.piece.extend_from_slice(if self.count == 0 { b"[]" } else { b"]" });
         self.end_piece();
         self.shown.into()
     }
 }
 
+fn shown(found: FoundLog<'_>) -> alloy_rpc_types_eth::Log {
+    alloy_rpc_types_eth::Log {
+        inner: found.log.clone(),
+        block_hash: Some(found.block_hash),
+        block_number: Some(found.block_number),
+        block_timestamp: Some(found.timestamp),
+        transaction_hash: Some(found.transaction_hash),
+        transaction_index: Some(found.transaction_index),
+        log_index: Some(found.index),
+        removed: false,
+    }
+}
+
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -14,6 +14,8 @@ mod dev;
 mod estimate;
 mod eth;
 mod fees;
+mod filter_table;
+mod filters;
 mod head_control;
 mod identity;
 mod lenient;
@@ -39,6 +41,7 @@ mod transactions;
 mod uncles;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use ::pool::Pool;
@@ -50,6 +53,7 @@ use witness::StateError;
 pub(crate) use bodies::{blocks_by_hash, blocks_by_range};
 pub(crate) use build::{built, detail, envelope, update_forkchoice};
 pub(crate) use config::sync_status_of;
+pub(crate) use filter_table::Filters;
 pub(crate) use identity::our_version;
 pub(crate) use new_payload::{assembly_time, validate, validate_with_witness};
 pub(crate) use payload::{check_fork, check_requests};
@@ -75,6 +79,8 @@ pub struct Api {
     dev: Option<Arc<DevNode>>,
     /// The node's names, where it is one.
     pub(crate) record: Option<Arc<NodeRecord>>,
+    /// The filters that were made on the port.
+    filters: Arc<Filters>,
     /// Counts what is called.
     pub(crate) metrics: Arc<Metrics>,
     /// Takes traces of the Engine API, where they are wanted.
@@ -102,17 +108,26 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy)]
 enum Call {
     Plain(PlainCall),
+    /// It is told of the address from which the call comes.
+    From(CallFrom),
     /// One function answers all versions.
     Versioned(VersionedCall, u8),
 }
 
 type PlainCall = fn(&Api, Params<'_>) -> Result<Json, Error>;
+type CallFrom = fn(&Api, Params<'_>, Option<IpAddr>) -> Result<Json, Error>;
 type VersionedCall = fn(&Api, Params<'_>, u8) -> Result<Json, Error>;
 
 impl Entry {
-    pub(crate) fn call(&self, api: &Api, params: Params<'_>) -> Result<Json, Error> {
+    pub(crate) fn call(
+        &self,
+        api: &Api,
+        params: Params<'_>,
+        host: Option<IpAddr>,
+    ) -> Result<Json, Error> {
         match self.call {
             Call::Plain(call) => call(api, params),
+            Call::From(call) => call(api, params, host),
             Call::Versioned(call, version) => call(api, params, version),
         }
     }
@@ -120,6 +135,10 @@ impl Entry {
 
 const fn method(name: &'static str, call: PlainCall) -> Entry {
     Entry { method: Method::new(name), call: Call::Plain(call) }
+}
+
+const fn from(name: &'static str, call: CallFrom) -> Entry {
+    Entry { method: Method::new(name), call: Call::From(call) }
 }
 
 /// Answered in the order in which a connection's calls come.
@@ -210,6 +229,7 @@ impl Api {
             feed,
             pool,
             dev: None,
+            filters: Arc::default(),
             record,
             condition,
             metrics,
@@ -250,6 +270,11 @@ impl Api {
     /// The same, of a node of which this is known.
     pub(crate) fn with_condition(self, condition: Arc<NodeCondition>) -> Self {
         Self { condition: Some(condition), ..self }
+    }
+
+    /// The same, with filters that it shares with other ports.
+    pub(crate) fn with_filters(self, filters: Arc<Filters>) -> Self {
+        Self { filters, ..self }
     }
 
     /// The same, with subscriptions to what the feed tells.
@@ -366,6 +391,8 @@ const PUBLIC: &[Entry] = &[
     method("eth_getBlockReceipts", transactions::receipts),
     method("eth_getBlockTransactionCountByHash", transactions::count_by_hash),
     method("eth_getBlockTransactionCountByNumber", transactions::count_by_number),
+    method("eth_getFilterChanges", filters::changes),
+    method("eth_getFilterLogs", filters::all_logs),
     method("eth_getHeaderByHash", eth::header_by_hash),
     method("eth_getHeaderByNumber", eth::header_by_number),
     method("eth_getProof", state::proof),
@@ -384,7 +411,11 @@ const PUBLIC: &[Entry] = &[
     method("eth_getUncleCountByBlockHash", uncles::count_by_hash),
     method("eth_getUncleCountByBlockNumber", uncles::count_by_number),
     method("eth_maxPriorityFeePerGas", fees::tip),
+    from("eth_newBlockFilter", filters::new_blocks),
+    from("eth_newFilter", filters::new_logs),
+    from("eth_newPendingTransactionFilter", filters::new_transactions),
     method("eth_simulateV1", simulate::simulate),
+    quick("eth_uninstallFilter", filters::uninstall),
     quick("admin_nodeInfo", network::node_info),
     quick("admin_peers", network::peers),
     method("debug_chainConfig", config::chain),

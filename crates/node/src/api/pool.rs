@@ -4,17 +4,15 @@ use std::sync::Arc;
 
 use ::pool::{Content, Pool, Pooled, Refusal, decode};
 use alloy_consensus::Transaction as _;
-use alloy_consensus::transaction::{Recovered, TransactionInfo};
 use alloy_primitives::{Address, B256, U64};
-use alloy_rpc_types_eth::Transaction;
 use engine_api::json::{Data, FixedData};
 use rpc::{Code, Error, Json, Params, Pieces};
-use serde::Serialize;
 use serde_json::json;
 
 use super::Api;
 use crate::limits::POOL_ANSWER_BYTES;
 use crate::pool_feed::SendBounds;
+use crate::unmined::Unmined;
 
 /// `eth_sendRawTransaction`.
 pub(super) fn send_raw(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
@@ -98,24 +96,6 @@ impl Api {
     /// The transaction with this hash in the pool.
     pub(super) fn waiting(&self, hash: B256) -> Option<Arc<Pooled>> {
         self.pool.as_ref()?.0.transaction(hash)
-    }
-}
-
-/// A transaction that is in no block.
-#[derive(Serialize)]
-pub(super) struct Unmined {
-    #[serde(flatten)]
-    transaction: Transaction<execution::Transaction>,
-    /// `null`, as the block's other members.
-    #[serde(rename = "blockTimestamp")]
-    block_timestamp: (),
-}
-
-impl Unmined {
-    pub(super) fn new(pooled: &Pooled) -> Self {
-        let recovered = Recovered::new_unchecked(pooled.transaction().clone(), pooled.sender());
-        let transaction = Transaction::from_transaction(recovered, TransactionInfo::default());
-        Self { transaction, block_timestamp: () }
     }
 }
 

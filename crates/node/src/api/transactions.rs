@@ -12,8 +12,8 @@ use execution::{ChainSpec, SealedBlock};
 use rpc::{Code, Error, Json, Params, Pieces};
 
 use super::blocks::{BlockId, NumberOrTag};
-use super::pool::Unmined;
 use super::{Api, refusal};
+use crate::unmined::Unmined;
 
 /// `eth_getTransactionByBlockHashAndIndex`: in a block of any branch.
 pub(super) fn by_hash_and_index(api: &Api, params: Params<'_>) -> Result<Json, Error> {

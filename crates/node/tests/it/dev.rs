@@ -11,20 +11,20 @@ use crate::support::unwrap;
 use crate::tools::{output, script, tools};
 
 /// The first account.
-const WHO: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
-const OTHER: &str = "0x2222222222222222222222222222222222222222";
+pub(crate) const WHO: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+pub(crate) const OTHER: &str = "0x2222222222222222222222222222222222222222";
 
 /// A program that runs until this is dropped.
-struct Dev {
+pub(crate) struct Dev {
     program: Child,
     client: Client,
-    address: String,
+    pub(crate) address: String,
     /// The lines before its address.
     printed: Vec<String>,
 }
 
 impl Dev {
-    async fn start(given: &[&str]) -> Self {
+    pub(crate) async fn start(given: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
         command.args(["dev", "--port", "0"]).args(given).stdout(Stdio::piped());
         let mut program = command.spawn().expect("it runs");
@@ -44,7 +44,7 @@ impl Dev {
         Self { program, client, address, printed }
     }
 
-    async fn ok(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) async fn ok(&mut self, method: &str, params: Value) -> Value {
         let answer = unwrap(self.client.call(method, params).await);
         answer.unwrap_or_else(|error| panic!("{method}: {error}"))
     }

@@ -430,6 +430,7 @@ impl Pair<'_> {
             }
             told.push(both);
         }
+        let mut filters_told = self.filters(sessions, &filters).await;
         let parent = self.head;
         let log = |nonce: u64, logger: usize, topics: [u8; 2]| -> Bytes {
             let input = topics.map(B256::with_last_byte).concat().into();
@@ -438,8 +439,10 @@ impl Pair<'_> {
         };
         self.agree(&[log(nonce, 0, [1, 2]), log(nonce + 1, 1, [3, 1])]).await;
         self.agree(&[log(nonce + 2, 1, [1, 1]), log(nonce + 3, 0, [2, 1])]).await;
+        self.filters_agree(sessions, &mut filters_told, [4, 2]).await;
         self.head = parent;
         self.agree(&[log(nonce, 1, [2, 2])]).await;
+        self.filters_agree(sessions, &mut filters_told, [5, 3]).await;
         // Each of the four logs is added and removed, and the last one is added; half of them and
         // that one are the other logger's.
         for ((filter, count), both) in filters.iter().zip([9, 5]).zip(&mut told) {
@@ -459,6 +462,45 @@ impl Pair<'_> {
             removed.reverse();
             if ours != geth {
                 self.differ.push(format!("logs {filter}: ours {ours:?}, geth's {geth:?}"));
+            }
+        }
+    }
+
+    /// Makes a filter of blocks and these of logs at both.
+    async fn filters(&self, sessions: &[SessionClient; 2], logs: &[Value]) -> Vec<[Value; 2]> {
+        let of_logs = logs.iter().map(|filter| ("eth_newFilter", json!([filter])));
+        let mut made = Vec::new();
+        for (method, params) in [("eth_newBlockFilter", json!([]))].into_iter().chain(of_logs) {
+            let [ours, geth] = sessions.each_ref().map(|session| session.call(method, &params));
+            made.push([ours.await.expect("a filter"), geth.await.expect("a filter")]);
+        }
+        made
+    }
+
+    /// Both filters tell the same of blocks, and of so many logs.
+    async fn filters_agree(
+        &mut self,
+        sessions: &[SessionClient; 2],
+        filters: &mut [[Value; 2]],
+        logs: [usize; 2],
+    ) {
+        let heads = if logs[0] == 4 { 2 } else { 1 };
+        for (ids, count) in filters.iter().zip([heads].into_iter().chain(logs)) {
+            let mut told = [Vec::new(), Vec::new()];
+            for ((session, id), told) in sessions.iter().zip(ids).zip(&mut told) {
+                // geth collects them in the background.
+                while told.len() < count {
+                    let more = session.call::<Vec<Value>>("eth_getFilterChanges", json!([id]));
+                    told.extend(more.await.expect("changes"));
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+            let [mut ours, geth] = told;
+            // As in `logs_agree`.
+            let removed = ours.iter().take_while(|log| log["removed"] == true).count();
+            ours[..removed].reverse();
+            if ours != geth {
+                self.differ.push(format!("filters: ours {ours:?}, geth's {geth:?}"));
             }
         }
     }

@@ -12,6 +12,7 @@ mod engine_api;
 mod examples;
 mod extract;
 mod files;
+mod filters;
 mod geth;
 mod geth_estimates;
 mod geth_methods;

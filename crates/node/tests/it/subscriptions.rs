@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 /// Logs twice, without data, with word 0 of the call's data as the topic.
 const LOGGER_CODE: Bytes = bytes!("5f355f5fa15f355f5fa1");
-const LOGGER: Address = address!("0x1099e40000000000000000000000000000000000");
+pub(crate) const LOGGER: Address = address!("0x1099e40000000000000000000000000000000000");
 
 /// The versions of Prague and Osaka: geth has the first methods, we both.
 const VERSIONS: Fork = Fork { time: 0, forkchoice: 3, get: 5, new: 4 };
@@ -21,7 +21,7 @@ pub(crate) struct Chain {
     pub(crate) node: TestNode,
     world: World,
     time: u64,
-    first_nonce: u64,
+    pub(crate) first_nonce: u64,
 }
 
 impl Chain {
@@ -72,7 +72,7 @@ impl Chain {
     }
 
     /// Builds a block, has it called valid and makes it the head.
-    async fn extend(&mut self, parent: &Value, topics: &[u8], tag: u8) -> Value {
+    pub(crate) async fn extend(&mut self, parent: &Value, topics: &[u8], tag: u8) -> Value {
         let envelope = self.build(parent, topics, tag).await;
         let hash = self.validate(&envelope).await;
         self.choose(&hash).await;

@@ -43,6 +43,9 @@ struct World {
     /// Transactions that were in blocks.
     included: Vec<Sent>,
     sent: u64,
+    /// Those in the pool of which it was told that they became pending, and how many it told.
+    told: BTreeSet<B256>,
+    told_count: u64,
 }
 
 impl World {
@@ -63,8 +66,20 @@ impl World {
         let pool = Pool::new(chain("osaka"), options, Box::new(accounts.clone()), head.clone());
         let disk = MemoryDisk::new();
         let pool = pool.with_log(disk.clone()).expect("an empty disk");
-        let (included, sent, arrived_before) = (Vec::new(), 0, 0);
-        Self { random, signers, accounts, head, pool, disk, slow, arrived_before, included, sent }
+        Self {
+            random,
+            signers,
+            accounts,
+            head,
+            pool,
+            disk,
+            slow,
+            arrived_before: 0,
+            included: Vec::new(),
+            sent: 0,
+            told: BTreeSet::new(),
+            told_count: 0,
+        }
     }
 
     /// Another process opens what this one has written until now.
@@ -76,6 +91,7 @@ impl World {
         self.pool = pool.with_log(self.disk.clone()).expect("a log in order");
         self.arrived_before = self.slow.arrived - self.pool.arrived();
         assert_eq!(self.disk.contents().len(), 1);
+        (self.told, self.told_count) = (BTreeSet::new(), 0);
     }
 
     fn transaction(&mut self) -> Sent {
@@ -218,6 +234,24 @@ impl World {
         assert_eq!(self.pool.remove(hash), None);
     }
 
+    /// The pool tells of each transaction once that it became pending, as long as it is there. A
+    /// head may let one be pending until others come back.
+    fn compare_told(&mut self, is_head: bool) {
+        let (pending, queued) = self.slow.content();
+        let new = self.pool.became_pending(self.told_count, usize::MAX).expect("it is remembered");
+        self.told_count += new.len() as u64;
+        assert_eq!(self.told_count, self.pool.pending_count());
+        for hash in &new {
+            assert!(self.told.insert(*hash), "{hash} is told twice");
+        }
+        let pending: BTreeSet<_> = pending.into_values().flatten().collect();
+        let missing: Vec<_> = pending.difference(&self.told).collect();
+        assert_eq!(missing, Vec::<&B256>::new());
+        assert!(is_head || new.iter().all(|hash| pending.contains(hash)), "{new:?}");
+        let queued: BTreeSet<_> = queued.into_values().flatten().collect();
+        self.told.retain(|hash| pending.contains(hash) || queued.contains(hash));
+    }
+
     fn compare(&mut self) {
         let (pending, queued) = self.slow.content();
         let content = self.pool.content();
@@ -282,7 +316,8 @@ fn the_pool_and_a_slow_one_agree_on_random_transactions_heads_reorganisations_an
         let mut world = World::new(Random::new(seed ^ u64::from(round)));
         world.advance();
         for _ in 0..150 {
-            match world.random.below(20) {
+            let step = world.random.below(20);
+            match step {
                 0 | 1 => world.advance(),
                 2 => world.remove(),
                 4 if world.random.one_in(3) => world.kill(),
@@ -294,6 +329,8 @@ fn the_pool_and_a_slow_one_agree_on_random_transactions_heads_reorganisations_an
                 _ => world.add(),
             }
             world.compare();
+            // A restart is a head, too.
+            world.compare_told([0, 1, 4].contains(&step));
         }
     }
 }

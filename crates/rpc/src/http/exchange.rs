@@ -210,7 +210,7 @@ impl HttpConnection {
     ) -> Answer {
         // Only a token tells who has called.
         let agent = agent.filter(|_| self.port.jwt.is_some());
-        let port = Arc::clone(&self.port);
+        let (port, host) = (Arc::clone(&self.port), self.slot.peer.host);
         // Dropped when the client hangs up, and with it the future of this function.
         let waits = Arc::new(());
         let is_wanted = Arc::downgrade(&waits);
@@ -221,7 +221,7 @@ impl HttpConnection {
                     if let Some(Ok(agent)) = agent.as_ref().map(HeaderValue::to_str) {
                         port.handler.user_agent(&request.method, agent);
                     }
-                    message::call_handler(&*port.handler, request)
+                    message::call_handler(&*port.handler, host, request)
                 }
                 false => Err(Error::hung_up()),
             }

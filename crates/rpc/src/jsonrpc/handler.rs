@@ -1,5 +1,7 @@
 //! The handler of a port, and its methods.
 
+use std::net::IpAddr;
+
 use serde_json::value::RawValue;
 
 use crate::http::resource::{Resources, Response};
@@ -23,6 +25,21 @@ pub trait Handler: Send + Sync + 'static {
     /// The error that the client is sent; [`Code::MethodNotFound`](crate::Code::MethodNotFound) for
     /// a method that is not offered.
     fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error>;
+
+    /// As [`call`](Self::call), for a handler that bounds what each address may have: `host` is the
+    /// address that it comes from, of IPv6 the network, and `None` for programs of this host.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    fn call_from(
+        &self,
+        host: Option<IpAddr>,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<Json, Error> {
+        _ = host;
+        self.call(method, params)
+    }
 
     /// The methods that are [quick](Method::quick) or [in order](Method::in_order). Others need not
     /// be listed. The server asks once, when it starts.

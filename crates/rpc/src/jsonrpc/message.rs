@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
+use std::net::IpAddr;
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -25,19 +26,20 @@ use crate::quote::{quote, shortened};
 /// any length; no part of it is copied but ids and methods. Subscriptions are refused: they need a
 /// connection that lasts.
 pub fn answer(message: &[u8], handler: &dyn Handler, limits: &Limits) -> Option<Json> {
-    answer_by(message, limits, &mut |request| call_handler(handler, request))
+    answer_by(message, limits, &mut |request| call_handler(handler, None, request))
 }
 
-/// Has the handler make a call; subscriptions are refused.
+/// Has the handler make a call that comes from `host`; subscriptions are refused.
 pub(crate) fn call_handler(
     handler: &dyn Handler,
+    host: Option<IpAddr>,
     request: &CallRequest<'_>,
 ) -> Result<Json, Error> {
     let method = &*request.method;
     if handler.subscriptions().iter().any(|kind| kind.has(method)) {
         return Err(Error::needs_websocket(method));
     }
-    handler.call(method, request.params)
+    handler.call_from(host, method, request.params)
 }
 
 /// Answers the single calls of a message.

@@ -226,7 +226,7 @@ impl Session {
         let handler = &self.port.handler;
         let method = &*request.method;
         match handler.subscriptions().iter().find(|kind| kind.has(method)) {
-            None => handler.call(method, request.params),
+            None => handler.call_from(self.slot.peer.host, method, request.params),
             Some(kind) if kind.subscribe == method => self.subscribe(*kind, request, answered),
             Some(_) => self.unsubscribe(request),
         }

@@ -32,17 +32,17 @@ const LOGGERS: [(u8, [u8; 9]); 4] = [
 ];
 
 /// A contract that makes 500 logs.
-const MANY: Address = Address::repeat_byte(0xa4);
+pub(in crate::api) const MANY: Address = Address::repeat_byte(0xa4);
 
-struct Chain {
+pub(in crate::api) struct Chain {
     disk: MemoryDisk,
     genesis: alloy_genesis::Genesis,
     engine: Option<Arc<Engine>>,
-    random: StdRng,
+    pub(in crate::api) random: StdRng,
 }
 
 impl Chain {
-    fn new(seed: u64) -> Self {
+    pub(in crate::api) fn new(seed: u64) -> Self {
         let loggers = LOGGERS.map(|(byte, code)| {
             (Address::repeat_byte(byte), StartAccount::contract(code.to_vec()))
         });
@@ -77,11 +77,11 @@ impl Chain {
         self.open();
     }
 
-    fn engine(&self) -> &Arc<Engine> {
+    pub(in crate::api) fn engine(&self) -> &Arc<Engine> {
         self.engine.as_ref().expect("open")
     }
 
-    fn record(&self, hash: B256) -> Arc<BlockRecord> {
+    pub(in crate::api) fn record(&self, hash: B256) -> Arc<BlockRecord> {
         self.engine().block(hash).expect("memory").expect("it is valid")
     }
 
@@ -105,7 +105,7 @@ impl Chain {
     }
 
     /// Adds valid blocks on `parent`, with what `transactions` makes of a nonce.
-    fn branch(
+    pub(in crate::api) fn branch(
         &mut self,
         parent: B256,
         length: usize,
@@ -134,7 +134,7 @@ impl Chain {
         parent
     }
 
-    fn choose(&self, head: B256) {
+    pub(in crate::api) fn choose(&self, head: B256) {
         let state = ForkchoiceState { head_block_hash: head, ..Default::default() };
         let outcome = self.engine().forkchoice_updated(state, None).expect("memory");
         assert_eq!(outcome.verdict, Verdict::Valid);
@@ -152,13 +152,13 @@ impl Chain {
     }
 
     /// The canonical blocks from the first on.
-    fn canonical(&self) -> Vec<Arc<BlockRecord>> {
+    pub(in crate::api) fn canonical(&self) -> Vec<Arc<BlockRecord>> {
         let hashes = self.engine().canonical_range(0, u64::MAX).expect("memory");
         hashes.into_iter().map(|hash| self.record(hash.expect("from genesis on"))).collect()
     }
 
     /// A filter, and a range of a chain with this head.
-    fn query(&mut self, head: u64) -> Value {
+    pub(in crate::api) fn query(&mut self, head: u64) -> Value {
         let (from, to) = (self.random.random_range(0..=head), self.random.random_range(0..=head));
         let (from, to) = (from.min(to), from.max(to));
         let mut query = json!({"fromBlock": format!("{from:#x}"), "toBlock": format!("{to:#x}")});
@@ -231,7 +231,7 @@ fn slow_logs(canonical: &[Arc<BlockRecord>], query: &Value) -> Value {
     logs.filter(|log| filter.matches(&log.inner)).map(|log| json!(log)).collect()
 }
 
-fn random(chain: &mut Chain, nonce: u64) -> Vec<Transaction> {
+pub(in crate::api) fn random(chain: &mut Chain, nonce: u64) -> Vec<Transaction> {
     chain.transactions(nonce)
 }
 
