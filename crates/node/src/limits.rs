@@ -39,6 +39,12 @@ pub const POOL_ANSWER_BYTES: usize = 64 << 20;
 /// Blocks of a reorganisation, on either side, whose transactions the pool looks at: geth's.
 pub(crate) const POOL_REORG_BLOCKS: usize = 64;
 
+/// Transactions of one value for subscribers to pending ones: as objects they have some 64 KB.
+pub(crate) const PENDING_AT_ONCE: usize = 64;
+
+/// The most hashes that a subscription to receipts names: geth's.
+pub(crate) const RECEIPT_HASHES: usize = 200;
+
 /// Time between two looks for queued transactions that have waited for hours: geth's.
 pub(crate) const POOL_STALE_PAUSE: Duration = Duration::from_secs(60);
 

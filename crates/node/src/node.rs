@@ -26,7 +26,9 @@ use crate::memory::NodeMemory;
 use crate::metrics::{Metrics, MetricsObserver, MetricsPort, NodeState};
 use crate::node_record::NodeRecord;
 use crate::observe::{BlockLog, ClientWatch, NodeCondition, Observer, SlowBlocks};
+use crate::pending_feed::{PendingFeed, PendingThread};
 use crate::pool_feed::{PoolFeed, TxpoolOptions, pool_of};
+use crate::priority::lower_priority;
 use crate::traces::{TraceOptions, Tracer};
 
 /// The configuration of a [`Node`].
@@ -149,8 +151,8 @@ pub struct Node {
     ports: JoinSet<()>,
     faults: Faults,
     condition: Arc<NodeCondition>,
-    /// Turns changes of the chain into notifications.
-    _feed: FeedThread,
+    /// Turn changes of the chain, and transactions that become pending, into notifications.
+    _feeds: (FeedThread, PendingThread),
     /// Looks at the free space, and at the memory of the public port.
     _watch: JoinSet<()>,
     /// The threads of the public port's calls.
@@ -187,10 +189,11 @@ impl Node {
         let mut observers = observers(&chain, &metrics, &condition, options.slow_block)?;
         observers.extend(pool_observer(&chain, &pool, dev.is_some()));
         let (feed, feed_thread) = Feed::start(chain.clone(), observers)?;
+        let (pending, pending_thread) = PendingFeed::start(chain.clone(), pool.clone())?;
         let offer = |api: Api| {
             let api = api.with_feed(feed.clone()).with_record(record.clone()).with_dev(dev.clone());
             let api = api.with_metrics(metrics.clone()).with_tracer(tracer.clone());
-            api.with_condition(condition.clone()).with_pool(pool.clone(), options.txpool.send)
+            api.with_condition(condition.clone()).with_pool(&pending, options.txpool.send)
         };
         let mut node = Self {
             engine_addr: engine,
@@ -205,7 +208,7 @@ impl Node {
             ports: JoinSet::new(),
             faults,
             condition: condition.clone(),
-            _feed: feed_thread,
+            _feeds: (feed_thread, pending_thread),
             _watch: watch,
             _public_calls: PublicCalls::start()?,
         };
@@ -225,13 +228,9 @@ impl Node {
         node.engine_addr = node.listen(engine, authenticated, api).await?;
         let http = PublicPort { address: http, namespaces: options.http_namespaces };
         let public_ports = [options.offers_http.then_some(http), options.websocket];
-        let filters = Arc::default();
-        let api = || {
-            let api = offer(Api::public_port_of(chain.clone(), testing));
-            api.with_page(options.http_page).with_filters(Arc::clone(&filters))
-        };
-        let [at, websocket_at] = node.listen_in_public(&public, public_ports, api).await?;
-        (node.http_addr, node.websocket_addr) = (at.unwrap_or(node.http_addr), websocket_at);
+        let api =
+            || offer(Api::public_port_of(chain.clone(), testing)).with_page(options.http_page);
+        node.listen_in_public(&public, public_ports, api).await?;
         if let Some(path) = ipc {
             node.serve(bind_socket(&path)?, trusted, offer(Api::local(chain.clone(), testing)));
             node.ipc_path = Some(path);
@@ -268,17 +267,19 @@ impl Node {
         options: &ServerOptions,
         ports: [Option<PublicPort>; 2],
         api: impl Fn() -> Api,
-    ) -> anyhow::Result<[Option<SocketAddr>; 2]> {
-        let mut listening = [None; 2];
+    ) -> anyhow::Result<()> {
+        let (mut listening, filters) = ([None; 2], Arc::default());
         for (port, listening) in ports.into_iter().zip(&mut listening) {
             let Some(PublicPort { address, namespaces }) = port else { continue };
-            let mut api = api();
+            let mut api = api().with_filters(Arc::clone(&filters));
             if let Some(namespaces) = namespaces {
                 api = api.only(&namespaces);
             }
             *listening = Some(self.listen(address, options.clone(), api).await?);
         }
-        Ok(listening)
+        self.http_addr = listening[0].unwrap_or(self.http_addr);
+        self.websocket_addr = listening[1];
+        Ok(())
     }
 
     /// Listens on the port of metrics.
@@ -479,16 +480,6 @@ impl Drop for PublicCalls {
     fn drop(&mut self) {
         // Without waiting for calls: that may be where waiting is not allowed.
         self.0.take().expect("dropped once").shutdown_background();
-    }
-}
-
-/// Lets threads that work on blocks go first. On Linux alone priority is a thread's own.
-fn lower_priority() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) =
-        rustix::process::setpriority_process(Some(rustix::thread::gettid()), limits::PUBLIC_NICE)
-    {
-        tracing::debug!(%error, "the priority of a thread stays as it is");
     }
 }
 

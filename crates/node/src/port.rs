@@ -85,9 +85,10 @@ impl Handler for Api {
     fn subscribe(&self, method: &str, params: Option<&RawValue>) -> Result<Subscription, Error> {
         let feed = self.feed.as_ref().filter(|_| self.offers(method));
         let begun = Instant::now();
-        let answer = feed
-            .ok_or_else(|| Error::method_not_found(method))
-            .and_then(|feed| api::subscribe(feed, method, Params::of(params)?));
+        let answer = feed.ok_or_else(|| Error::method_not_found(method)).and_then(|feed| {
+            let pending = self.pending_feed.as_deref();
+            api::subscribe((feed, pending), method, Params::of(params)?)
+        });
         let name = SUBSCRIPTIONS.iter().map(|kind| kind.subscribe).find(|name| *name == method);
         self.metrics.called(name, begun.elapsed(), answer.as_ref().err());
         answer.map_err(|error| self.told(error.in_message()))

@@ -65,6 +65,7 @@ use crate::feed::Feed;
 use crate::metrics::{Metrics, Wire};
 use crate::node_record::NodeRecord;
 use crate::observe::NodeCondition;
+use crate::pending_feed::PendingFeed;
 use crate::pool_feed::SendBounds;
 use crate::traces::Tracer;
 
@@ -73,6 +74,8 @@ pub struct Api {
     pub(crate) engine: Arc<Engine>,
     /// The source of subscriptions, where they are offered.
     pub(crate) feed: Option<Arc<Feed>>,
+    /// The source of subscriptions to pending transactions, where they are offered.
+    pub(crate) pending_feed: Option<Arc<PendingFeed>>,
     /// The pool, and the bounds of what is sent to it, where there is one.
     pool: Option<(Arc<Pool>, SendBounds)>,
     /// The chain for tests, where it is one.
@@ -227,6 +230,7 @@ impl Api {
         Self {
             engine,
             feed,
+            pending_feed: None,
             pool,
             dev: None,
             filters: Arc::default(),
@@ -291,9 +295,10 @@ impl Api {
         Self { dev, ..self }
     }
 
-    /// The same, with a pool of transactions, and the bounds of what is sent to it.
-    pub(crate) fn with_pool(self, pool: Arc<Pool>, bounds: SendBounds) -> Self {
-        Self { pool: Some((pool, bounds)), ..self }
+    /// The same, with the pool of this feed, and the bounds of what is sent to it.
+    pub(crate) fn with_pool(self, feed: &Arc<PendingFeed>, bounds: SendBounds) -> Self {
+        let (pool, pending_feed) = (Some((feed.pool().clone(), bounds)), Some(feed.clone()));
+        Self { pool, pending_feed, ..self }
     }
 
     /// The names of all methods, in the order of the tables.

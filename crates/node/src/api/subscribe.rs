@@ -1,15 +1,19 @@
 //! The subscriptions that clients may begin.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use alloy_primitives::B256;
 use alloy_rpc_types_eth::Log;
-use engine_api::json::FixedData;
+use engine_api::json::{FixedData, Object};
 use rpc::{Code, Error, Params, Subscription, SubscriptionMethods};
+use serde::Deserialize;
 
 use super::log_filter::LogFilter;
 use super::refusal;
 use crate::feed::{Feed, MissedError};
+use crate::limits::RECEIPT_HASHES;
+use crate::pending_feed::PendingFeed;
 
 /// The kinds of subscriptions, each with its three names.
 pub(crate) const SUBSCRIPTIONS: &[SubscriptionMethods] = &[
@@ -40,12 +44,12 @@ pub(crate) const SUBSCRIPTIONS: &[SubscriptionMethods] = &[
 /// # Errors
 /// Where the parameters are wrong, or what is asked for is not offered.
 pub(crate) fn subscribe(
-    feed: &Feed,
+    (feed, pending): (&Feed, Option<&PendingFeed>),
     method: &str,
     mut params: Params<'_>,
 ) -> Result<Subscription, Error> {
     match method {
-        "eth_subscribe" => by_name(feed, params),
+        "eth_subscribe" => by_name(feed, pending, params),
         "deponent_subscribeWitnesses" => {
             let seen: Option<FixedData<32>> = params.optional("last hash seen")?;
             params.end()?;
@@ -60,12 +64,19 @@ pub(crate) fn subscribe(
 }
 
 /// `eth_subscribe`.
-fn by_name(feed: &Feed, mut params: Params<'_>) -> Result<Subscription, Error> {
+fn by_name(
+    feed: &Feed,
+    pending: Option<&PendingFeed>,
+    mut params: Params<'_>,
+) -> Result<Subscription, Error> {
     let name: String = params.next("subscription name")?;
-    let filter: Option<LogFilter> = match &*name {
-        "logs" => params.optional("filter")?,
-        _ => None,
-    };
+    let (mut filter, mut whole, mut receipts) = (None, None, None);
+    match &*name {
+        "logs" => filter = params.optional::<LogFilter>("filter")?,
+        "newPendingTransactions" => whole = params.optional("whole transactions")?,
+        "transactionReceipts" => receipts = params.optional("filter")?,
+        _ => {}
+    }
     params.end()?;
     match &*name {
         "newHeads" => Ok(feed.heads()),
@@ -77,11 +88,44 @@ fn by_name(feed: &Feed, mut params: Params<'_>) -> Result<Subscription, Error> {
                 filter.matches(&logs[index].inner)
             })))
         }
-        "newPendingTransactions" => {
-            Err(Error::new(Code::Server, "there is no transaction pool, so none are pending"))
-        }
-        _ => Err(Error::invalid_params("the subscription is newHeads, logs or syncing")),
+        "newPendingTransactions" => match pending {
+            Some(pending) => Ok(pending.subscribe(whole.unwrap_or(false))),
+            None => {
+                Err(Error::new(Code::Server, "there is no transaction pool, so none are pending"))
+            }
+        },
+        "transactionReceipts" => of_receipts(feed, receipts),
+        _ => Err(Error::invalid_params(
+            "the subscription is newHeads, logs, newPendingTransactions, transactionReceipts or \
+             syncing",
+        )),
     }
+}
+
+/// The filter of `transactionReceipts`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReceiptFilter {
+    transaction_hashes: Option<Vec<FixedData<32>>>,
+}
+
+/// The receipts of these transactions once they are in a canonical block, each as a list of one; or
+/// those of each block as one list.
+fn of_receipts(feed: &Feed, filter: Option<Object<ReceiptFilter>>) -> Result<Subscription, Error> {
+    let hashes = filter.and_then(|Object(filter)| filter.transaction_hashes).unwrap_or_default();
+    if hashes.len() > RECEIPT_HASHES {
+        let words = "exceed max number of transaction hashes allowed per transactionReceipts \
+                     subscription";
+        return Err(Error::failed_call(words.into()));
+    }
+    if hashes.is_empty() {
+        return Ok(feed.block_receipts());
+    }
+    let wanted: HashSet<B256> = hashes.into_iter().map(B256::from).collect();
+    Ok(feed.receipts().filtered(Arc::new(move |hashes, index| {
+        let hashes: &Vec<B256> = hashes.downcast_ref().expect("the source of receipts");
+        wanted.contains(&hashes[index])
+    })))
 }
 
 fn missed(error: MissedError) -> Error {

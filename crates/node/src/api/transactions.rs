@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use alloy_consensus::Transaction as _;
 use alloy_consensus::transaction::{Recovered, TransactionInfo};
 use alloy_primitives::{Address, B256, U64};
-use alloy_rpc_types_eth::{Log, Transaction, TransactionReceipt};
+use alloy_rpc_types_eth::Transaction;
 use engine::BlockRecord;
 use engine_api::json::{FixedData, Quantity};
-use execution::{ChainSpec, SealedBlock};
-use rpc::{Code, Error, Json, Params, Pieces};
+use execution::SealedBlock;
+use rpc::{Code, Error, Json, Params};
 
 use super::blocks::{BlockId, NumberOrTag};
 use super::{Api, refusal};
+use crate::receipts::{block_receipts, receipt};
 use crate::unmined::Unmined;
 
 /// `eth_getTransactionByBlockHashAndIndex`: in a block of any branch.
@@ -41,10 +41,7 @@ pub(super) fn by_hash(api: &Api, params: Params<'_>) -> Result<Json, Error> {
 /// `eth_getTransactionReceipt`: of a transaction in a canonical block.
 pub(super) fn receipt_by_hash(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     let found = found_by_hash(api, params)?;
-    Json::of(&found.map(|(record, index)| {
-        let before = Before::of(&record.receipts[..index]);
-        shown_receipt(&record, index, before, blob_fee(api.engine.chain(), &record))
-    }))
+    Json::of(&found.map(|(record, index)| receipt(api.engine.chain(), &record, index)))
 }
 
 /// The canonical block with the transaction that the only parameter names, and its place there.
@@ -157,87 +154,4 @@ pub(super) fn shown_transaction(
         block_timestamp: Some(block.header.timestamp),
     };
     Some(Transaction::from_transaction(recovered, info))
-}
-
-/// The receipts are rendered one by one: all logs of a block may have 70 MB as JSON, and more as
-/// values.
-fn block_receipts(chain: &ChainSpec, record: &BlockRecord) -> Result<Json, Error> {
-    let blob_fee = blob_fee(chain, record);
-    let mut before = Before::default();
-    let mut shown = Pieces::from(vec![b'[']);
-    for (index, receipt) in record.receipts.iter().enumerate() {
-        let receipt_shown = shown_receipt(record, index, before, blob_fee);
-        let mut text = if index == 0 { Vec::new() } else { vec![b','] };
-        serde_json::to_writer(&mut text, &receipt_shown)
-            .map_err(|fault| Error::new(Code::Internal, fault))?;
-        shown.push(text);
-        before = before.and(receipt);
-    }
-    shown.push(vec![b']']);
-    Ok(shown.into())
-}
-
-fn blob_fee(chain: &ChainSpec, record: &BlockRecord) -> Option<u128> {
-    let header = &record.block.header;
-    header.blob_fee(chain.blob_params(header.timestamp)?)
-}
-
-/// The sums of the receipts before one.
-#[derive(Clone, Copy, Default)]
-struct Before {
-    gas: u64,
-    logs: u64,
-}
-
-impl Before {
-    fn of(receipts: &[execution::Receipt]) -> Self {
-        receipts.iter().fold(Self::default(), Self::and)
-    }
-
-    fn and(self, receipt: &execution::Receipt) -> Self {
-        let logs = self.logs + receipt.logs().len() as u64;
-        Self { gas: receipt.cumulative_gas_used(), logs }
-    }
-}
-
-/// The receipt of the block's transaction at `index`.
-fn shown_receipt(
-    record: &BlockRecord,
-    index: usize,
-    before: Before,
-    blob_fee: Option<u128>,
-) -> TransactionReceipt<alloy_consensus::ReceiptEnvelope<Log>> {
-    let BlockRecord { block, senders, receipts, .. } = record;
-    let (hash, header) = (block.hash(), &block.header);
-    let (transaction, sender) = (&block.body.transactions[index], &senders[index]);
-    let receipt = &receipts[index];
-    let mut log_index = before.logs;
-    let inner = receipt.clone().map_logs(|inner| {
-        log_index += 1;
-        Log {
-            inner,
-            block_hash: Some(hash),
-            block_number: Some(header.number),
-            block_timestamp: Some(header.timestamp),
-            transaction_hash: Some(*transaction.hash()),
-            transaction_index: Some(index as u64),
-            log_index: Some(log_index - 1),
-            removed: false,
-        }
-    });
-    let blob_gas_used = transaction.blob_gas_used();
-    TransactionReceipt {
-        inner,
-        transaction_hash: *transaction.hash(),
-        transaction_index: Some(index as u64),
-        block_hash: Some(hash),
-        block_number: Some(header.number),
-        gas_used: receipt.cumulative_gas_used() - before.gas,
-        effective_gas_price: transaction.effective_gas_price(header.base_fee_per_gas),
-        blob_gas_used,
-        blob_gas_price: blob_gas_used.and(blob_fee),
-        from: *sender,
-        to: transaction.to(),
-        contract_address: transaction.is_create().then(|| sender.create(transaction.nonce())),
-    }
 }

@@ -23,6 +23,7 @@ use tokio::sync::Semaphore;
 use crate::limits::{FEED_REPLAYS, OBSERVER_PAUSE};
 use crate::logs::block_logs;
 use crate::observe::Observer;
+use crate::receipts::{block_receipts, single_receipts};
 use queue::{EventQueue, Next};
 use times::BlockTimes;
 
@@ -58,6 +59,8 @@ struct FeedState {
 struct Topics {
     heads: Topic,
     logs: Topic,
+    receipts: Topic,
+    block_receipts: Topic,
     syncing: Topic,
     witnesses: Topic,
 }
@@ -65,7 +68,14 @@ struct Topics {
 impl Topics {
     fn new() -> Self {
         let new = Topic::new;
-        Self { heads: new(), logs: new(), syncing: new(), witnesses: new() }
+        Self {
+            heads: new(),
+            logs: new(),
+            receipts: new(),
+            block_receipts: new(),
+            syncing: new(),
+            witnesses: new(),
+        }
     }
 }
 
@@ -121,6 +131,17 @@ impl Feed {
     /// `eth_subscribe("logs")`: the source of each value is a `Vec<Log>`.
     pub(crate) fn logs(&self) -> Subscription {
         self.state().topics.logs.subscribe()
+    }
+
+    /// `eth_subscribe("transactionReceipts")` of some transactions: each receipt in a list. The
+    /// source of each value is a `Vec<B256>`, the hashes of the transactions.
+    pub(crate) fn receipts(&self) -> Subscription {
+        self.state().topics.receipts.subscribe()
+    }
+
+    /// The same of all transactions: a list for each block.
+    pub(crate) fn block_receipts(&self) -> Subscription {
+        self.state().topics.block_receipts.subscribe()
     }
 
     /// `eth_subscribe("syncing")`.
@@ -197,6 +218,7 @@ impl Feed {
         {
             self.publish_heads(change);
             self.publish_logs(change);
+            self.publish_receipts(change);
         }
         let changes_tree =
             matches!(event, ChainEvent::Valid(_) | ChainEvent::Chosen(_) | ChainEvent::Behind);
@@ -240,6 +262,27 @@ impl Feed {
             if !logs.is_empty() {
                 let items = logs.iter().map(json).collect();
                 topic.publish_all(Published { items, source: Arc::new(logs) });
+            }
+        }
+    }
+
+    /// The receipts of blocks that became canonical.
+    fn publish_receipts(&self, change: &HeadChange) {
+        let Topics { receipts, block_receipts: whole, .. } = self.state().topics.clone();
+        for hash in &change.joined {
+            if !receipts.has_subscriptions() && !whole.has_subscriptions() {
+                return;
+            }
+            let record = self.block(*hash).filter(|record| !record.receipts.is_empty());
+            let Some(record) = record else { continue };
+            if whole.has_subscriptions() {
+                whole.publish(block_receipts(self.engine.chain(), &record).expect(HAS_FORM));
+            }
+            if receipts.has_subscriptions() {
+                let items = single_receipts(self.engine.chain(), &record).expect(HAS_FORM);
+                let transactions = &record.block.body.transactions;
+                let hashes: Vec<B256> = transactions.iter().map(|it| *it.hash()).collect();
+                receipts.publish_all(Published { items, source: Arc::new(hashes) });
             }
         }
     }
@@ -312,5 +355,7 @@ fn header(record: &BlockRecord) -> Header {
 }
 
 fn json(value: &impl serde::Serialize) -> Json {
-    Json::of(value).expect("its members have a JSON form")
+    Json::of(value).expect(HAS_FORM)
 }
+
+const HAS_FORM: &str = "its members have a JSON form";

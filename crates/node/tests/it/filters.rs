@@ -57,10 +57,9 @@ async fn a_filter_is_asked_over_any_connection_and_sees_a_reorganisation() {
     let second = chain.build(&first, &[3], 1).await;
     let second = chain.validate(&second).await;
     chain.choose(&second).await;
-    for (client, [all, twos], blocks) in [
-        (&web, [&ids[0].0, &ids[1].0], &blocks),
-        (&ipc, [&ids[0].1, &ids[1].1], &ipc_blocks),
-    ] {
+    for (client, [all, twos], blocks) in
+        [(&web, [&ids[0].0, &ids[1].0], &blocks), (&ipc, [&ids[0].1, &ids[1].1], &ipc_blocks)]
+    {
         let logs = ask(client, changes, json!([all])).await;
         let expected = [
             part(true, &one, 1),

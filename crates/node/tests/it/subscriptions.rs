@@ -177,6 +177,52 @@ async fn new_heads_and_logs_follow_the_chain_through_a_reorganisation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn pending_transactions_are_told_as_hashes_or_whole() {
+    let mut chain = Chain::start().await;
+    let raw = |nonce| -> Bytes {
+        let world = World::new(1).expect("the same world");
+        let call = world.sign(nonce, TxKind::Call(LOGGER), B256::ZERO.into(), 100_000);
+        call.expect("signs").encoded_2718().into()
+    };
+    let [web, ipc] = chain.sessions().await;
+    let mut hashes = subscribe(&web, "eth_subscribe", json!(["newPendingTransactions"])).await;
+    let name = "newPendingTransactions";
+    let mut short = subscribe(&ipc, "eth_subscribe", json!([name, false])).await;
+    let mut whole = subscribe(&ipc, "eth_subscribe", json!([name, true])).await;
+    let mut sent = Vec::new();
+    // The second one waits for the third.
+    for nonce in [0, 2, 1] {
+        let hash = chain.node.public("eth_sendRawTransaction", json!([raw(nonce)])).await;
+        sent.push(hash.expect("a hash"));
+    }
+    for hash in [&sent[0], &sent[2], &sent[1]] {
+        assert_eq!(next(&mut hashes).await, *hash);
+        assert_eq!(next(&mut short).await, *hash);
+        let found = chain.node.public("eth_getTransactionByHash", json!([hash])).await;
+        assert_eq!(next(&mut whole).await, found.expect("it waits"));
+    }
+    let error = web.subscribe::<Value>("eth_subscribe", json!([name, "yes"])).await;
+    assert!(error.expect_err("no boolean").to_string().contains("whole transactions"));
+
+    // Their receipts, in one block: of the second, of all.
+    let filter = json!({"transactionHashes": [sent[2], B256::ZERO]});
+    let name = "transactionReceipts";
+    let mut one = subscribe(&web, "eth_subscribe", json!([name, filter])).await;
+    let mut all = subscribe(&web, "eth_subscribe", json!([name])).await;
+    let genesis = chain.node.head().await;
+    let block = chain.build_of(&genesis, vec![raw(0), raw(1), raw(2)], 0).await;
+    let hash = chain.validate(&block).await;
+    chain.choose(&hash).await;
+    let receipts = chain.node.public("eth_getBlockReceipts", json!([hash])).await;
+    let receipts = receipts.expect("receipts");
+    assert_eq!(next(&mut one).await, json!([receipts[1]]));
+    assert_eq!(next(&mut all).await, receipts);
+    let many = json!({"transactionHashes": vec![B256::ZERO; 201]});
+    let error = web.subscribe::<Value>("eth_subscribe", json!([name, many])).await;
+    assert!(error.expect_err("too many").to_string().contains("exceed max number"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn syncing_is_told_when_it_begins_and_ends() {
     let mut chain = Chain::start().await;
     let genesis = chain.node.head().await;
@@ -203,9 +249,9 @@ async fn a_subscription_that_is_not_offered_is_refused_with_the_reason() {
     for client in chain.sessions().await {
         for (method, params, words) in [
             ("eth_subscribe", json!([]), "subscription name"),
-            ("eth_subscribe", json!(["newBlocks"]), "newHeads, logs or syncing"),
+            ("eth_subscribe", json!(["newBlocks"]), "newHeads, logs, newPending"),
             ("eth_subscribe", json!([null]), "subscription name"),
-            ("eth_subscribe", json!(["newPendingTransactions"]), "no transaction pool"),
+            ("eth_subscribe", json!(["newPendingTransactions", 1]), "whole transactions"),
             ("eth_subscribe", json!(["newHeads", {}]), "takes 1"),
             ("eth_subscribe", json!(["logs", {"address": "0x1"}]), "address"),
             ("eth_subscribe", json!(["logs", {"topics": [1]}]), "topics[0]"),
@@ -372,6 +418,34 @@ async fn a_witness_can_be_had_as_a_stateless_input() {
         assert_eq!(reply.expect("an answer").status, 200, "{path}");
         assert_eq!(next(&mut told).await["status"], "canonical");
     }
+}
+
+/// Sending does not wait for subscribers, and other subscribers are told of everything.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscriber_to_pending_transactions_that_never_reads_is_ended() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut chain = Chain::start().await;
+    let world = World::new(1).expect("the same world");
+    let path = chain.node.node.ipc_path.clone().expect("it listens");
+    let mut stalled = tokio::net::UnixStream::connect(path).await.expect("a connection");
+    for id in 0..60 {
+        let params = json!(["newPendingTransactions", true]);
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "eth_subscribe", "params": params});
+        stalled.write_all(format!("{call}\n").as_bytes()).await.expect("written");
+    }
+    let [client, _] = chain.sessions().await;
+    let mut told = subscribe(&client, "eth_subscribe", json!(["newPendingTransactions"])).await;
+    // Each is one value of a kilobyte, sixty times: more than a socket holds by far.
+    for nonce in 0..1_500 {
+        let call = world.sign(nonce, TxKind::Call(LOGGER), Bytes::new(), 100_000);
+        let raw = Bytes::from(call.expect("signs").encoded_2718());
+        let sent = chain.node.public("eth_sendRawTransaction", json!([raw])).await;
+        assert_eq!(next(&mut told).await, sent.expect("a hash"), "{nonce}");
+    }
+    let mut text = Vec::new();
+    stalled.read_to_end(&mut text).await.expect("it ends");
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains("fell behind"), "{}", &text[text.len().saturating_sub(500)..]);
 }
 
 /// A block and a fork choice do not wait for subscribers, and neither do other subscribers.

@@ -30,10 +30,12 @@ def say(word):
 first = say(1)
 (log,) = logs.get_new_entries()
 assert (log["transactionHash"], log["removed"]) == (first, False), log
+assert blocks.get_new_entries() == [log["blockHash"]]
 call("evm_revert", snapshot)
 (gone,) = logs.get_new_entries()
 assert (gone["transactionHash"], gone["removed"]) == (first, True), gone
-assert len(blocks.get_new_entries()) == 1
+# The head is the one before.
+assert blocks.get_new_entries() == [w3.eth.get_block("latest")["hash"]]
 
 hashes = [say(2), say(3)]
 assert pending.get_new_entries() == [first] + hashes
