@@ -35,6 +35,7 @@ mod send;
 mod storage;
 mod table;
 mod trace;
+mod typed_data;
 
 use clap::Subcommand;
 
@@ -47,6 +48,7 @@ pub use reads::{
 };
 pub use send::SendArgs;
 pub use storage::StorageArgs;
+pub use typed_data::typed_data_hash;
 
 /// A command.
 #[derive(Debug, Subcommand)]

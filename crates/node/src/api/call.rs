@@ -13,6 +13,7 @@ use execution::{
 };
 use rpc::{Error, Json, Params};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::{Api, refusal, state};
 use crate::limits::{CALL_GAS, OVERRIDDEN_ACCOUNTS};
@@ -89,6 +90,15 @@ pub(super) struct Request {
     pub(super) authorization_list: Option<Vec<Object<AuthorizationFields>>>,
     chain_id: Option<Quantity>,
     nonce: Option<Quantity>,
+    /// The sidecar of blobs, which cast sends along: no call sees it, but for the hashes.
+    #[serde(rename = "blobs")]
+    _blobs: Option<IgnoredAny>,
+    #[serde(rename = "commitments")]
+    _commitments: Option<IgnoredAny>,
+    #[serde(rename = "proofs")]
+    _proofs: Option<IgnoredAny>,
+    #[serde(rename = "cellProofs")]
+    _cell_proofs: Option<IgnoredAny>,
     /// The other members say what is called.
     #[serde(rename = "type")]
     _type: Option<Quantity>,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use alloy_primitives::{Address, B256, Bytes, U64, U256, eip191_hash_message};
+use alloy_primitives::{Address, B256, U64, U256};
 use dev::{Error as DevError, impersonated};
 use engine::Amendment;
 use engine_api::json::{Data, FixedData, Object};
@@ -24,8 +24,6 @@ use crate::limits::CALL_GAS;
 pub(super) const DEV: &[Entry] = &[
     ordered("eth_sendTransaction", send),
     ordered("eth_sendUnsignedTransaction", send_unsigned),
-    method("eth_sign", sign),
-    method("personal_sign", personal_sign),
     ordered("evm_mine", mine_one),
     ordered("evm_mine_detailed", mine_detailed),
     ordered("anvil_mine_detailed", mine_detailed),
@@ -77,7 +75,7 @@ pub(super) const DEV: &[Entry] = &[
     ordered("anvil_autoImpersonateAccount", impersonate_all),
     ordered("hardhat_autoImpersonateAccount", impersonate_all),
     ordered("anvil_dropTransaction", drop_transaction),
-    ordered("hardhat_dropTransaction", drop_transaction),
+    ordered("hardhat_dropTransaction", hardhat_drop_transaction),
     ordered("anvil_dropAllTransactions", drop_all),
     ordered("hardhat_dropAllTransactions", drop_all),
     ordered("anvil_removePoolTransactions", drop_of),
@@ -93,7 +91,7 @@ pub(super) const DEV: &[Entry] = &[
 ];
 
 impl Api {
-    fn dev(&self) -> Result<&DevNode, Error> {
+    pub(super) fn dev(&self) -> Result<&DevNode, Error> {
         let missing = || Error::new(Code::Server, "this chain is not one for tests");
         self.dev.as_deref().ok_or_else(missing)
     }
@@ -142,7 +140,7 @@ fn number(mut params: Params<'_>, name: &str) -> Result<u64, Error> {
     Loose(number).small(name)
 }
 
-fn address(params: &mut Params<'_>) -> Result<Address, Error> {
+pub(super) fn address(params: &mut Params<'_>) -> Result<Address, Error> {
     Ok(params.next::<FixedData<20>>("address")?.into())
 }
 
@@ -157,9 +155,14 @@ fn send(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
         impersonated(transaction, sender)
     } else {
         let signed = dev.wallet.sign_transaction(&sender, transaction);
-        signed.ok_or_else(|| Error::invalid_params("No Signer available"))?
+        signed.ok_or_else(no_signer)?
     };
     Json::of(&dev.chain.send(signed).map_err(failed)?)
+}
+
+/// The error of an account that is not the node's.
+pub(super) fn no_signer() -> Error {
+    Error::invalid_params("No Signer available")
 }
 
 /// `eth_sendUnsignedTransaction`: from any account.
@@ -172,7 +175,7 @@ fn send_unsigned(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
 }
 
 /// The transaction of a request, with the nonce, the gas and the fees that it leaves open.
-fn filled(
+pub(super) fn filled(
     api: &Api,
     dev: &DevNode,
     request: Request,
@@ -223,27 +226,6 @@ fn typed(call: &Call, nonce: u64, chain_id: u64, has_gas_price: bool) -> Unsigne
         legacy.chain_id = Some(chain_id);
     }
     transaction
-}
-
-/// `eth_sign`: of the message of EIP-191.
-fn sign(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let (address, Data(message)) = (address(&mut params)?, params.next("message")?);
-    params.end()?;
-    signed_message(api, address, &message)
-}
-
-/// `personal_sign`: the same, the other way round.
-fn personal_sign(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let (Data(message), address) = (params.next("message")?, address(&mut params)?);
-    let _: Option<String> = params.optional("password")?;
-    params.end()?;
-    signed_message(api, address, &message)
-}
-
-fn signed_message(api: &Api, address: Address, message: &Bytes) -> Result<Json, Error> {
-    let signature = api.dev()?.wallet.sign(&address, eip191_hash_message(message));
-    let signature = signature.ok_or_else(|| Error::invalid_params("No Signer available"))?;
-    Json::of(&Bytes::copy_from_slice(&signature.as_bytes()))
 }
 
 /// The parameter of `evm_mine`.
@@ -462,6 +444,13 @@ fn drop_transaction(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     Json::of(&api.dev()?.chain.drop_transaction(hash.into()))
 }
 
+/// `hardhat_dropTransaction`: whether one waited, as hardhat says it.
+fn hardhat_drop_transaction(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
+    let hash: FixedData<32> = params.next("hash")?;
+    params.end()?;
+    Json::of(&api.dev()?.chain.drop_transaction(hash.into()).is_some())
+}
+
 fn drop_all(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
     api.dev()?.chain.drop_transactions(None);
@@ -555,7 +544,7 @@ fn metadata(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
     let head = api.head()?;
     Json::of(&json!({
-        "clientVersion": identity::client_name(),
+        "clientVersion": identity::name_told(api),
         "chainId": api.engine.chain().chain_id(),
         "instanceId": api.engine.heads().genesis,
         "latestBlockNumber": head.number(),

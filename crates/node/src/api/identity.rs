@@ -66,10 +66,10 @@ pub(super) fn net_version(api: &Api, params: Params<'_>) -> Result<Json, Error> 
     Json::of(&api.engine.chain().chain_id().to_string())
 }
 
-/// `web3_clientVersion`.
-pub(super) fn client_version(_: &Api, params: Params<'_>) -> Result<Json, Error> {
+/// `web3_clientVersion`; a chain for tests may be given another name.
+pub(super) fn client_version(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
-    Json::of(&client_name())
+    Json::of(&name_told(api))
 }
 
 /// `web3_sha3`: keccak-256 of DATA.
@@ -91,6 +91,13 @@ pub(super) fn accounts(api: &Api, params: Params<'_>) -> Result<Json, Error> {
 pub(super) fn coinbase(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
     Json::of(&api.dev.as_ref().map_or(Address::ZERO, |dev| dev.chain.coinbase()))
+}
+
+/// The name that callers are told: the one that a chain for tests was given, or
+/// [`client_name`].
+pub(super) fn name_told(api: &Api) -> String {
+    let given = api.dev.as_ref().and_then(|dev| dev.client_version.clone());
+    given.unwrap_or_else(client_name)
 }
 
 /// Name, version, commit and platform in one word.

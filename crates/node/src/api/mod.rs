@@ -27,6 +27,7 @@ mod overview;
 mod payload;
 mod pool;
 mod raw;
+mod sign;
 mod simulate;
 mod state;
 mod status;
@@ -289,8 +290,9 @@ impl Api {
     /// The same, of a node that mines its own chain, if it does: with the methods for tests.
     pub(crate) fn with_dev(mut self, dev: Option<Arc<DevNode>>) -> Self {
         if dev.is_some() {
-            self.entries.extend(dev::DEV);
-            self.methods.extend(dev::DEV.iter().map(|entry| entry.method));
+            let entries = dev::DEV.iter().chain(sign::SIGN);
+            self.entries.extend(entries.clone());
+            self.methods.extend(entries.map(|entry| entry.method));
         }
         Self { dev, ..self }
     }

@@ -11,6 +11,7 @@ use alloy_primitives::U256;
 use alloy_primitives::utils::{format_ether, parse_ether};
 use anyhow::{Context as _, bail};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use engine::EngineOptions;
 use rpc::AllowedOrigins;
 use state::{JournalMode, Options as DatabaseOptions};
@@ -79,6 +80,10 @@ pub(crate) struct DevArgs {
     #[arg(long = "allow-origin", value_name = "ORIGIN", value_parser = parse_page,
           default_value = "*")]
     allow_origin: Vec<String>,
+    /// The answer to web3_clientVersion [default: the node's own]. Hardhat's helpers take a chain
+    /// for tests whose name begins with anvil or hardhat.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    client_version: Option<String>,
     /// Print nothing at the start but the address.
     #[arg(long, short = 'q')]
     quiet: bool,
@@ -173,7 +178,8 @@ fn dev_options(args: &DevArgs, wallet: Wallet, directory: PathBuf) -> anyhow::Re
     options.txpool.send.fee_cap = None;
     options.txpool.send.allows_unprotected = true;
     options.testing = true;
-    options.dev = Some(DevOptions { mining, wallet });
+    let client_version = args.client_version.clone();
+    options.dev = Some(DevOptions { mining, wallet, client_version });
     options.engine_options =
         EngineOptions { retain_history: DEV_CHAIN_HISTORY, ..EngineOptions::default() };
     options.database = DatabaseOptions { journal: JournalMode::Off, ..options.database };

@@ -16,6 +16,8 @@ pub struct DevOptions {
     pub mining: Mining,
     /// The accounts that the node signs for.
     pub wallet: Wallet,
+    /// The answer to `web3_clientVersion`, where it is not the node's own.
+    pub client_version: Option<String>,
 }
 
 /// The chain of such a node, and its accounts.
@@ -23,4 +25,6 @@ pub struct DevOptions {
 pub(crate) struct DevNode {
     pub(crate) chain: Arc<DevChain>,
     pub(crate) wallet: Wallet,
+    /// As in [`DevOptions`].
+    pub(crate) client_version: Option<String>,
 }

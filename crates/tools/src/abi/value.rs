@@ -42,7 +42,9 @@ pub(super) fn text(value: &DynSolValue) -> String {
         DynSolValue::Array(values) | DynSolValue::FixedArray(values) => {
             format!("[{}]", list(values))
         }
-        DynSolValue::Tuple(values) => format!("({})", list(values)),
+        DynSolValue::Tuple(values) | DynSolValue::CustomStruct { tuple: values, .. } => {
+            format!("({})", list(values))
+        }
     }
 }
 
@@ -72,7 +74,8 @@ pub(crate) fn to_json(value: &DynSolValue) -> Value {
         DynSolValue::String(text) => json!(text),
         DynSolValue::Array(values)
         | DynSolValue::FixedArray(values)
-        | DynSolValue::Tuple(values) => values.iter().map(to_json).collect(),
+        | DynSolValue::Tuple(values)
+        | DynSolValue::CustomStruct { tuple: values, .. } => values.iter().map(to_json).collect(),
         DynSolValue::FixedBytes(..)
         | DynSolValue::Address(_)
         | DynSolValue::Function(_)
