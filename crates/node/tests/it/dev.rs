@@ -98,8 +98,42 @@ async fn an_account_of_the_node_sends_and_each_block_has_its_witness() {
     )
     .await;
     assert_eq!(dev.height().await, "0x1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_node_signs_for_its_accounts_alone() {
+    let mut dev = Dev::start(&["--quiet"]).await;
     let signature = dev.ok("eth_sign", json!([WHO, "0x01"])).await;
     assert_eq!(signature, dev.ok("personal_sign", json!(["0x01", WHO])).await);
+    let data = json!({
+        "types": {"EIP712Domain": [], "Bill": [{"name": "amount", "type": "uint256"}]},
+        "primaryType": "Bill",
+        "domain": {},
+        "message": {"amount": "5"},
+    });
+    let signature = dev.ok("eth_signTypedData_v4", json!([WHO, data])).await;
+    let of_text = dev.ok("eth_signTypedData_v4", json!([WHO, data.to_string()])).await;
+    assert_eq!(signature, of_text);
+
+    // It is sent by another call, and is the transaction that was asked for.
+    let transfer = json!({"from": WHO, "to": OTHER, "value": "0x5"});
+    let bytes = dev.ok("eth_signTransaction", json!([transfer])).await;
+    assert_eq!(dev.height().await, "0x0");
+    let hash = dev.ok("eth_sendRawTransaction", json!([bytes])).await;
+    let sent = dev.ok("eth_getTransactionByHash", json!([hash])).await;
+    assert_eq!((&sent["from"], &sent["value"]), (&json!(WHO), &json!("0x5")));
+
+    let from_other = json!({"from": OTHER, "to": WHO, "gas": "0x5208"});
+    for (method, params) in [
+        ("eth_sign", json!([OTHER, "0x01"])),
+        ("personal_sign", json!(["0x01", OTHER])),
+        ("eth_signTypedData_v4", json!([OTHER, data])),
+        ("eth_signTransaction", json!([from_other])),
+    ] {
+        dev.refused(method, params, Code::InvalidParams, "No Signer available").await;
+    }
+    let no_data = json!([WHO, {"types": {}}]);
+    dev.refused("eth_signTypedData_v4", no_data, Code::InvalidParams, "primaryType").await;
 }
 
 /// The shapes are anvil's, as measured.
@@ -130,6 +164,7 @@ async fn helpers_answer_as_those_of_anvil() {
         ("anvil_getIntervalMining", json!([]), Value::Null),
         ("anvil_autoImpersonateAccount", json!([true]), Value::Null),
         ("anvil_dropTransaction", json!([format!("0x{:064x}", 1)]), Value::Null),
+        ("hardhat_dropTransaction", json!([format!("0x{:064x}", 1)]), json!(false)),
         ("evm_revert", json!(["0x0"]), json!(true)),
         ("evm_revert", json!(["0x0"]), json!(false)),
         ("eth_blockNumber", json!([]), json!("0x0")),
@@ -167,12 +202,58 @@ async fn a_chain_in_a_directory_goes_on_with_what_was_changed() {
     assert_eq!(dev.ok("eth_getBalance", json!([OTHER, "latest"])).await, "0x8");
 }
 
+/// A sidecar beside the hashes of its blobs changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_take_the_members_that_cast_sends_with_blobs() {
+    let mut dev = Dev::start(&["--quiet", "--client-version", "anvil/v1.7.1"]).await;
+    let call = json!({
+        "from": WHO,
+        "to": OTHER,
+        "blobs": ["0x00"],
+        "commitments": ["0x00"],
+        "proofs": ["0x00"],
+        "cellProofs": ["0x00"],
+    });
+    assert_eq!(dev.ok("eth_estimateGas", json!([call])).await, "0x5208");
+    assert_eq!(dev.ok("eth_call", json!([call])).await, "0x");
+    assert_eq!(dev.ok("web3_clientVersion", json!([])).await, "anvil/v1.7.1");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn viems_test_client_has_its_day() {
+    let done = json!(["anvil", "hardhat"]);
+    day("node", "dev_viem.mjs", &["--quiet"], &done).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ethers_has_its_day() {
+    let done = json!(["errors", "events", "transactions", "accounts", "dropped", "turns"]);
+    day("node", "dev_ethers.mjs", &["--quiet"], &done).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hardhats_helpers_have_their_day() {
+    let flags = ["--quiet", "--client-version", "anvil/v1.7.1"];
+    let done = json!(["blocks", "accounts", "snapshots"]);
+    day("node", "dev_hardhat.mjs", &flags, &done).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cast_has_its_day() {
+    day("bash", "dev_cast.sh", &["--quiet"], &json!(["cast"])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_of_forge_has_its_day() {
+    day("bash", "dev_forge.sh", &["--quiet"], &json!(["forge"])).await;
+}
+
+/// Runs a script of `tests/tools` on a chain of its own.
+async fn day(program: &str, name: &str, flags: &[&str], done: &Value) {
     let Some(tools) = tools() else { return };
-    let dev = Dev::start(&["--quiet"]).await;
-    let mut command = Command::new("node");
-    command.arg(script("dev_viem.mjs")).arg(format!("http://{}", dev.address));
+    let dev = Dev::start(flags).await;
+    let mut command = Command::new(program);
+    command.arg(script(name)).arg(format!("http://{}", dev.address));
     command.env("DEPONENT_TOOLS", tools);
-    assert_eq!(output(command).await, json!({"done": ["anvil", "hardhat"]}));
+    assert_eq!(output(command).await, json!({ "done": done }));
 }
