@@ -97,15 +97,9 @@ impl Book {
         let account = self.accounts.entry(sender).or_insert_with(new);
         let checked = account.check(&pooled);
         let replaces = account.entries.get(&nonce).map(|entry| entry.pooled.clone());
-        let checked = checked.and_then(|()| self.check_delegations(&pooled)).and_then(|()| {
-            let bump_percent = match pooled.has_blobs() {
-                true => options.blob_price_bump_percent,
-                false => options.price_bump_percent,
-            };
-            let outbid = |old: &Arc<Pooled>| outbids(&pooled, old, bump_percent);
-            let is_enough = replaces.as_ref().is_none_or(outbid);
-            if is_enough { Ok(()) } else { Err(Refusal::ReplacementUnderpriced) }
-        });
+        let checked = checked
+            .and_then(|()| self.check_delegations(&pooled))
+            .and_then(|()| replaces.as_ref().map_or(Ok(()), |old| outbids(&pooled, old, options)));
         let turn = self.arrived;
         let entry = Entry { pooled: Arc::new(pooled), turn, was_pending: false };
         if let Err(refusal) = checked.and_then(|()| self.place(entry, options)) {
@@ -382,16 +376,35 @@ impl Book {
     }
 }
 
-/// Whether a transaction pays enough more than the one with its nonce (`list.Add` of geth).
-fn outbids(new: &Pooled, old: &Pooled, bump_percent: u64) -> bool {
+/// Checks that a transaction pays enough more than the one with its nonce (`list.Add` of geth's
+/// legacy pool, `validateTx` of its blob pool).
+fn outbids(new: &Pooled, old: &Pooled, options: &Options) -> Result<(), Refusal> {
     let fees = |pooled: &Pooled| {
         let fee = pooled.transaction().max_fee_per_gas();
         let tip = pooled.transaction().max_priority_fee_per_gas().unwrap_or(fee);
-        // Both have blobs or none has.
-        [Some(fee), Some(tip), pooled.transaction().max_fee_per_blob_gas()].into_iter().flatten()
+        let blobs = pooled.transaction().max_fee_per_blob_gas();
+        [("gas fee cap", Some(fee)), ("gas tip cap", Some(tip)), ("blob gas fee cap", blobs)]
     };
-    fees(new).zip(fees(old)).all(|(new, old)| {
-        let least = U256::from(old) * U256::from(100 + bump_percent) / U256::from(100);
-        new > old && U256::from(new) >= least
-    })
+    // Both have blobs or none has.
+    let fees = fees(new).into_iter().zip(fees(old));
+    let fees = fees.filter_map(|((name, new), (_, old))| Some((name, new?, old?)));
+    let percent = match new.has_blobs() {
+        true => options.blob_price_bump_percent,
+        false => options.price_bump_percent,
+    };
+    let least = |old| U256::from(old) * U256::from(100 + percent) / U256::from(100);
+    let same = fees.clone().find(|(_, new, old)| new <= old);
+    let fault = match same {
+        Some((name, new, old)) => Some(format!("new tx {name} {new} <= {old} queued")),
+        None => fees.clone().find(|(_, new, old)| U256::from(*new) < least(*old)).map(
+            |(name, new, old)| {
+                format!("new tx {name} {new} < {old} queued + {percent}% replacement penalty")
+            },
+        ),
+    };
+    match fault {
+        Some(fault) if new.has_blobs() => Err(Refusal::BlobReplacementUnderpriced(fault)),
+        Some(_) => Err(Refusal::ReplacementUnderpriced),
+        None => Ok(()),
+    }
 }

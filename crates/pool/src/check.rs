@@ -66,8 +66,12 @@ impl Rules<'_> {
 
     fn check_form(&self, transaction: &Transaction) -> Result<(), Refusal> {
         let size = transaction.encode_2718_len();
-        if size > limits::TRANSACTION_BYTES {
-            return Err(Refusal::Oversized { size, limit: limits::TRANSACTION_BYTES });
+        let limit = match transaction.is_eip4844() {
+            true => limits::BLOB_TRANSACTION_BYTES,
+            false => limits::TRANSACTION_BYTES,
+        };
+        if size > limit {
+            return Err(Refusal::Oversized { size, limit });
         }
         let (kind, fork) = (transaction.ty(), self.head.fork);
         let needed = match kind {

@@ -25,7 +25,7 @@ impl From<Transaction> for Sent {
 }
 
 /// Reads a transaction as it is sent: RLP, or a byte of its type and RLP (EIP-2718), of one with
-/// blobs with the sidecar (EIP-4844, EIP-7594).
+/// blobs with the sidecar (EIP-4844, EIP-7594). Without one, a pool refuses it.
 ///
 /// # Errors
 /// [`Refusal`] if the bytes are none, or of no known type.
@@ -41,10 +41,19 @@ pub fn decode(bytes: &[u8]) -> Result<Sent, Refusal> {
     }
     let wrong = |fault: String| Refusal::Rlp(fault);
     let (sent, encoded): (Sent, _) = if bytes[0] == 3 {
-        let decoded = WithBlobs::decode_2718_exact(bytes);
-        let pooled = decoded.map_err(|fault| wrong(fault.to_string()))?;
-        let encoded = pooled.encoded_2718();
-        (split(pooled), encoded)
+        match WithBlobs::decode_2718_exact(bytes) {
+            Ok(pooled) => {
+                let encoded = pooled.encoded_2718();
+                (split(pooled), encoded)
+            }
+            // As blocks have it: its fault is another one.
+            Err(fault) => {
+                let decoded = Transaction::decode_2718_exact(bytes);
+                let transaction = decoded.map_err(|_| wrong(fault.to_string()))?;
+                let encoded = transaction.encoded_2718();
+                (transaction.into(), encoded)
+            }
+        }
     } else {
         let decoded = Transaction::decode_2718_exact(bytes);
         let transaction = decoded.map_err(|fault| wrong(fault.to_string()))?;

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use crate::geth_pool::{self, Pools};
 use crate::{geth_estimates, geth_methods, geth_simulations, geth_traces};
 use alloy_eips::eip2718::Encodable2718;
+use alloy_eips::eip4844::kzg_to_versioned_hash;
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, bytes};
 use deponent_node::demo::World;
@@ -12,6 +14,7 @@ use deponent_node::{Node, NodeOptions};
 use rpc::{Client, ClientError, Notifications, SessionClient};
 use serde_json::{Value, json};
 use testing::geth::{Geth, path_text};
+use testing::{Random, rounds};
 
 /// Stores word 1 of the call's data in the slot that word 0 names.
 const LEDGER_CODE: Bytes = bytes!("60203560003555");
@@ -32,6 +35,8 @@ const CONTRACTS: usize = 4_069;
 /// Longer requests geth refuses (128 MiB, less room for the payload), so that its stateless
 /// execution cannot be asked about the block of 100 MB.
 const GETH_BODY_BYTES: usize = 127 << 20;
+
+const BEACON_ROOT: B256 = B256::repeat_byte(0xbe);
 
 /// Deploys a contract of one byte, `STOP`.
 const DEPLOY: Bytes = bytes!("600160005360016000f3");
@@ -74,6 +79,29 @@ async fn geth_and_we_trace_alike() {
     nodes.ours.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn geth_takes_the_same_transactions_and_accepts_what_we_build_of_them() {
+    let mut world = world(40);
+    geth_pool::fund(&mut world.genesis);
+    let Some(nodes) = Nodes::start(world).await else { return };
+    let mut pair = nodes.pair().await;
+    pair.agree(&[]).await;
+    let sessions = nodes.sessions().await;
+    let mut random = Random::seeded();
+    let mut pools = Pools::new(&sessions, nodes.world.genesis.config.chain_id);
+    for _ in 0..4 {
+        pools.send(&mut random, rounds("DEPONENT_TRANSACTIONS", 100, 500)).await;
+        pools.compare().await;
+        let params = pair.build_from_pool().await;
+        println!("a block of {}", params[0]["transactions"].as_array().map_or(0, Vec::len));
+        pair.agree_on(params).await;
+        pools.compare().await;
+    }
+    println!("{:#?}", pools.answers);
+    assert!(pools.differ.is_empty(), "{}", pools.differ.join("\n"));
+    nodes.ours.stop().await;
+}
+
 /// Both nodes on the same genesis.
 struct Nodes {
     directory: tempfile::TempDir,
@@ -98,7 +126,8 @@ impl Nodes {
         let ours = Node::start(options).await.expect("our node starts");
         let jwt_file = directory.path().join("ours/jwt.hex");
         let geth_ipc = directory.path().join("geth.ipc");
-        let arguments = ["--ipcpath", path_text(&geth_ipc)];
+        // Else it answers some refusals with a hash, and tries again later.
+        let arguments = ["--ipcpath", path_text(&geth_ipc), "--txpool.nolocals"];
         let geth = geth.start(&directory.path().join("geth"), &jwt_file, &arguments);
         Some(Self { directory, world, ours, geth })
     }
@@ -329,7 +358,13 @@ struct Pair<'a> {
 impl Pair<'_> {
     /// Builds a block on our node and lets both judge it, and each other's witness of it.
     async fn agree(&mut self, transactions: &[Bytes]) {
-        let mut params = self.build(transactions).await;
+        let params = self.build(transactions).await;
+        self.agree_on(params).await;
+    }
+
+    /// Lets both judge a payload, the parameters of `engine_newPayloadV4`, and each other's witness
+    /// of it, and makes it the head.
+    async fn agree_on(&mut self, mut params: Value) {
         let block = params[0]["blockNumber"].clone();
         let ours: Value =
             self.ours.call("engine_newPayloadWithWitnessV4", &params).await.expect("ours answers");
@@ -505,10 +540,40 @@ impl Pair<'_> {
         }
     }
 
-    async fn build(&mut self, transactions: &[Bytes]) -> Value {
+    /// Builds a block out of our pool as a consensus client has it built.
+    async fn build_from_pool(&mut self) -> Value {
+        let hash = self.head;
+        let state = json!({
+            "headBlockHash": hash, "safeBlockHash": hash, "finalizedBlockHash": B256::ZERO,
+        });
+        // The first payload may be asked for before the pool has been looked at.
+        for _ in 0..100 {
+            let choice = json!([state, self.attributes()]);
+            let chosen: Value =
+                self.ours.call("engine_forkchoiceUpdatedV3", choice).await.expect("an answer");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let id = [&chosen["payloadId"]];
+            let mut built: Value =
+                self.ours.call("engine_getPayloadV5", id).await.expect("a payload");
+            if built["executionPayload"]["transactions"] != json!([]) {
+                let commitments = built["blobsBundle"]["commitments"].as_array().cloned();
+                let commitments = commitments.expect("a list").into_iter();
+                let hashes = commitments.map(|commitment| {
+                    let bytes: Bytes = serde_json::from_value(commitment).expect("bytes");
+                    kzg_to_versioned_hash(&bytes)
+                });
+                let hashes: Vec<_> = hashes.collect();
+                let payload = built["executionPayload"].take();
+                return json!([payload, hashes, BEACON_ROOT, built["executionRequests"].take()]);
+            }
+        }
+        panic!("the pool has transactions, and no block has one");
+    }
+
+    /// The attributes of the next block.
+    fn attributes(&mut self) -> Value {
         self.timestamp += 12;
-        let beacon_root = B256::repeat_byte(0xbe);
-        let attributes = json!({
+        json!({
             "timestamp": format!("{:#x}", self.timestamp),
             "prevRandao": B256::with_last_byte(9),
             "suggestedFeeRecipient": Address::repeat_byte(0xfe),
@@ -516,8 +581,12 @@ impl Pair<'_> {
                 "index": "0x0", "validatorIndex": "0x1",
                 "address": Address::repeat_byte(0x11), "amount": "0x64",
             }],
-            "parentBeaconBlockRoot": beacon_root,
-        });
+            "parentBeaconBlockRoot": BEACON_ROOT,
+        })
+    }
+
+    async fn build(&mut self, transactions: &[Bytes]) -> Value {
+        let attributes = self.attributes();
         let mut built: Value = self
             .ours
             .call("testing_buildBlockV1", json!([self.head, attributes, transactions]))
@@ -526,7 +595,7 @@ impl Pair<'_> {
         json!([
             built["executionPayload"].take(),
             [],
-            beacon_root,
+            BEACON_ROOT,
             built["executionRequests"].take()
         ])
     }

@@ -16,6 +16,7 @@ mod filters;
 mod geth;
 mod geth_estimates;
 mod geth_methods;
+mod geth_pool;
 mod geth_simulations;
 mod geth_traces;
 mod inspect;

@@ -148,7 +148,8 @@ fn blobs_have_geths_rules_of_their_own() {
     add(&pool, &sent(0, 100, zeros(1))).expect("in order");
     let refused = |bytes: Vec<u8>| add(&pool, &bytes).expect_err("refused");
     assert_eq!(refused(sent(2, 100, zeros(1))), "nonce too high: tx nonce 2, gapped nonce 1");
-    assert_eq!(refused(sent(0, 199, zeros(1))), "replacement transaction underpriced");
+    let underpriced = "replacement transaction underpriced: new tx gas tip cap 2 <= 2 queued";
+    assert_eq!(refused(sent(0, 199, zeros(1))), underpriced);
     let many = "transaction blob limit exceeded: blob count 7, limit 6";
     assert_eq!(refused(sent(1, 100, zeros(7))), many);
     let tx = TxEip1559 {
