@@ -7,8 +7,8 @@ use crate::tries::Tries;
 use alloy_consensus::Header;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use execution::{
-    BlockCalls, BlockError, Call, CallOutcome, CreatedAccessList, Estimate, Overrides, RootedState,
-    Simulation, SimulationOptions, StateOverrides, UnsignedCall,
+    BlockCalls, BlockError, Call, CallError, CallOutcome, CreatedAccessList, Deadline, Estimate,
+    Overrides, RootedState, Simulation, SimulationOptions, StateOverrides, UnsignedCall,
 };
 use state::NodeStore;
 use trie::Account;
@@ -20,15 +20,17 @@ impl Engine {
     /// nothing, and locks nothing that others wait for.
     ///
     /// # Errors
-    /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more.
+    /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more;
+    /// [`Error::OutOfTime`].
     pub fn call(
         &self,
         block_hash: B256,
         call: &Call,
         overrides: &Overrides,
+        deadline: &Deadline,
     ) -> Result<CallOutcome, Error> {
         self.on_state(block_hash, |header, state| {
-            execution::call(self.chain(), header, call, overrides, state)
+            execution::call(self.chain(), header, call, overrides, deadline, state)
         })
     }
 
@@ -36,16 +38,18 @@ impl Engine {
     /// branch, on the state after it. See [`execution::estimate`].
     ///
     /// # Errors
-    /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more.
+    /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more;
+    /// [`Error::OutOfTime`].
     pub fn estimate_gas(
         &self,
         block_hash: B256,
         call: &Call,
         overrides: &Overrides,
         gas_cap: u64,
+        deadline: &Deadline,
     ) -> Result<Estimate, Error> {
         self.on_state(block_hash, |header, state| {
-            execution::estimate(self.chain(), header, call, overrides, gas_cap, state)
+            execution::estimate(self.chain(), header, call, overrides, gas_cap, deadline, state)
         })
     }
 
@@ -53,28 +57,32 @@ impl Engine {
     /// [`execution::create_access_list`].
     ///
     /// # Errors
-    /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more.
+    /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more;
+    /// [`Error::OutOfTime`].
     pub fn create_access_list(
         &self,
         block_hash: B256,
         call: &UnsignedCall,
         gas: u64,
         overrides: StateOverrides,
+        deadline: &Deadline,
     ) -> Result<CreatedAccessList, Error> {
+        let chain = self.chain();
         self.on_state(block_hash, |header, state| {
-            execution::create_access_list(self.chain(), header, call, gas, overrides, state)
+            execution::create_access_list(chain, header, call, gas, overrides, deadline, state)
         })
     }
 
     /// Simulates blocks on top of a valid block of any branch. See [`execution::simulate()`].
     ///
     /// # Errors
-    /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more.
+    /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more;
+    /// [`Error::OutOfTime`].
     pub fn simulate(
         &self,
         block_hash: B256,
         blocks: Vec<BlockCalls>,
-        options: SimulationOptions<'_>,
+        options: SimulationOptions,
     ) -> Result<Simulation, Error> {
         let nodes = self.shared.chain.database.nodes();
         self.on_state(block_hash, |header, state| {
@@ -84,10 +92,10 @@ impl Engine {
     }
 
     /// Runs something on the state after a block.
-    pub(crate) fn on_state<T>(
+    pub(crate) fn on_state<T, E: Into<CallError>>(
         &self,
         block_hash: B256,
-        run: impl FnOnce(&Header, VersionState<'_>) -> Result<T, BlockError>,
+        run: impl FnOnce(&Header, VersionState<'_>) -> Result<T, E>,
     ) -> Result<T, Error> {
         let (chain, background) = (&self.shared.chain, &self.shared.background);
         let record = chain.known_block(&block_hash)?;
@@ -95,10 +103,12 @@ impl Engine {
         let mut state = VersionState::new(chain, &record, version);
         state.ancestors.is_call = true;
         let outcome = run(&record.block.header, state);
+        let outcome = outcome.map_err(Into::into);
         outcome.map_err(|error| match (chain.sealed(background, &record), error) {
             // Its nodes were deleted while it was read.
             (Err(pruned), _) => pruned,
-            (Ok(_), BlockError::State(error)) => error.into(),
+            (Ok(_), CallError::OutOfTime) => Error::OutOfTime,
+            (Ok(_), CallError::Block(BlockError::State(error))) => error.into(),
             (Ok(_), error) => Error::Evm(error.to_string()),
         })
     }

@@ -45,6 +45,9 @@ pub enum Error {
     /// The payload to build breaks a rule: a transaction given for it cannot run.
     #[error("cannot build: {0}")]
     Build(InvalidBlock),
+    /// The time of a call was over before it ended.
+    #[error("the time of the call is over")]
+    OutOfTime,
     /// The genesis cannot be used.
     #[error("genesis: {0}")]
     Genesis(String),

@@ -1,11 +1,12 @@
 use crate::cache::BlockCache;
 use crate::codes::{CodeInspector, Context};
+use crate::deadline::Deadline;
 use crate::evm::{environment, evm_with};
 use crate::limits::CALL_CHANGES;
 use crate::overrides::{Inapplicable, OverriddenState, Overrides, prepare};
 use crate::recorder::Recorder;
 use crate::trace::{TraceOptions, TraceStop, TransactionEnd};
-use crate::{BlockError, ChainSpec};
+use crate::{BlockError, CallError, ChainSpec};
 use alloy_consensus::{Header, TxType};
 use alloy_eips::eip2930::AccessList;
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
@@ -80,15 +81,17 @@ pub enum CallOutcome {
 /// nonce and code and the gas limits of transactions and blocks are ignored; its balance counts.
 ///
 /// # Errors
-/// [`BlockError::State`] when the state cannot answer, and [`BlockError::Internal`].
+/// [`CallError::OutOfTime`]; [`BlockError::State`] when the state cannot answer, and
+/// [`BlockError::Internal`].
 pub fn call<S: State>(
     chain: &ChainSpec,
     header: &Header,
     call: &Call,
     overrides: &Overrides,
+    deadline: &Deadline,
     state: S,
-) -> Result<CallOutcome, BlockError> {
-    let site = Site::new(chain, header, overrides, GasCap::None);
+) -> Result<CallOutcome, CallError> {
+    let site = Site::new(chain, header, overrides, GasCap::None).until(deadline);
     Ok(match site.run(call, state)? {
         Ran::Ended { end, .. } => end.outcome(),
         Ran::Inapplicable(reason) => CallOutcome::Refused(reason),
@@ -109,6 +112,7 @@ pub(crate) struct Site<'a> {
     number: u64,
     overrides: &'a Overrides,
     gas_cap: GasCap,
+    deadline: Deadline,
 }
 
 /// The most gas of a call that its fork knows (EIP-7825, EIP-8037).
@@ -158,7 +162,13 @@ impl<'a> Site<'a> {
         gas_cap: GasCap,
     ) -> Self {
         let number = header.number;
-        Self { chain, header: overrides.block.header(header), number, overrides, gas_cap }
+        let (header, deadline) = (overrides.block.header(header), Deadline::never());
+        Self { chain, header, number, overrides, gas_cap, deadline }
+    }
+
+    /// The same, where calls end at a deadline.
+    pub(crate) fn until(self, deadline: &Deadline) -> Self {
+        Self { deadline: deadline.clone(), ..self }
     }
 
     /// The state as calls see it.
@@ -167,7 +177,7 @@ impl<'a> Site<'a> {
     }
 
     /// Runs a call. It leaves nothing behind.
-    pub(crate) fn run<S: State>(&self, call: &Call, state: S) -> Result<Ran, BlockError> {
+    pub(crate) fn run<S: State>(&self, call: &Call, state: S) -> Result<Ran, CallError> {
         self.run_under(call, state, &mut NoOpInspector)
     }
 
@@ -177,7 +187,7 @@ impl<'a> Site<'a> {
         call: &Call,
         state: S,
         inspector: &mut I,
-    ) -> Result<Ran, BlockError>
+    ) -> Result<Ran, CallError>
     where
         I: for<'c> Inspector<Context<'c, OverriddenState<'s, S>>>,
     {
@@ -192,7 +202,7 @@ impl<'a> Site<'a> {
         state: S,
         inspector: &mut I,
         tracing: Option<&TraceOptions>,
-    ) -> Result<(Ran, Option<Result<String, TraceStop>>), BlockError>
+    ) -> Result<(Ran, Option<Result<String, TraceStop>>), CallError>
     where
         I: for<'c> Inspector<Context<'c, OverriddenState<'s, S>>>,
     {
@@ -202,7 +212,8 @@ impl<'a> Site<'a> {
         // The inspector sees all collisions of contracts (EIP-7610).
         db.restart_exactly();
         let bounded = (opcode::TSTORE, Instruction::new(bounded_tstore::<OverriddenState<'_, S>>));
-        let mut evm = evm_with(&mut db, env, Some(bounded), (inspector, CodeInspector::default()));
+        let inspectors = (inspector, CodeInspector::until(self.deadline.clone()));
+        let mut evm = evm_with(&mut db, env, Some(bounded), inspectors);
         evm.set_inspector_enabled(true);
         let (_, (_, inspector), precompiles) = evm.components_mut();
         inspector.watch = tracing.map(|options| {
@@ -219,10 +230,14 @@ impl<'a> Site<'a> {
             let end = TransactionEnd { result, gas_limit, state, place: None };
             watch.finish(&end, &mut *evm)
         });
+        let is_out_of_time = evm.components_mut().1.1.is_out_of_time();
         drop(evm);
         let recorder = db.recorder();
         if let Some(error) = recorder.error.take() {
             return Err(error.into());
+        }
+        if is_out_of_time {
+            return Err(CallError::OutOfTime);
         }
         match result {
             Ok(found) => {
@@ -234,7 +249,7 @@ impl<'a> Site<'a> {
                 let reason = money_first(call, balance.unwrap_or_default(), reason);
                 Ok((Ran::Refused(reason), None))
             }
-            Err(error) => Err(BlockError::Internal(error.to_string())),
+            Err(error) => Err(BlockError::Internal(error.to_string()).into()),
         }
     }
 

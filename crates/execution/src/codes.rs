@@ -12,6 +12,7 @@
 //! - EIP-7702 authorizations write delegation markers: [`authorized_markers`] replays their list.
 
 use crate::cache::BlockCache;
+use crate::deadline::{Clock, Deadline};
 use crate::recorder::delegation_marker;
 use crate::trace::{View, Watch};
 use alloy_primitives::map::{AddressMap, B256Map};
@@ -40,6 +41,26 @@ pub(crate) type Context<'a, S> = alloy_evm::eth::EthEvmContext<&'a mut BlockCach
 pub(crate) struct CodeInspector {
     /// Follows the transaction for a tracer.
     pub(crate) watch: Option<Box<Watch>>,
+    /// Ends a call whose time is over.
+    pub(crate) clock: Option<Clock>,
+}
+
+impl CodeInspector {
+    /// One that ends the runs at a deadline.
+    pub(crate) fn until(deadline: Deadline) -> Self {
+        Self { watch: None, clock: Some(Clock::new(deadline)) }
+    }
+
+    /// Whether the runs were ended.
+    pub(crate) fn is_out_of_time(&self) -> bool {
+        self.clock.as_ref().is_some_and(Clock::is_over)
+    }
+
+    fn look_at_clock(&mut self) {
+        if let Some(clock) = &mut self.clock {
+            clock.look();
+        }
+    }
 }
 
 impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
@@ -48,6 +69,9 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
         interpreter: &mut Interpreter<EthInterpreter>,
         context: &mut Context<'a, S>,
     ) {
+        if self.clock.as_mut().is_some_and(Clock::step) {
+            return interpreter.halt(InstructionResult::OutOfGas);
+        }
         if let Some(watch) = &mut self.watch {
             watch.step(interpreter, context);
         }
@@ -74,6 +98,7 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
         context: &mut Context<'a, S>,
         inputs: &mut CallInputs,
     ) -> Option<CallOutcome> {
+        self.look_at_clock();
         context.journaled_state.database.recorder().enter_frame();
         if let Some(watch) = &mut self.watch {
             watch.call(inputs, inputs.input.bytes(context), context);
@@ -98,6 +123,7 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
         context: &mut Context<'a, S>,
         inputs: &mut CreateInputs,
     ) -> Option<CreateOutcome> {
+        self.look_at_clock();
         context.journaled_state.database.recorder().enter_frame();
         if let Some(watch) = &mut self.watch {
             watch.create(inputs, context);

@@ -16,6 +16,23 @@ pub enum BlockError {
     Internal(String),
 }
 
+/// Why a call has no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CallError {
+    /// Its time was over before it ended.
+    #[error("the time of the call is over")]
+    OutOfTime,
+    /// The state could not answer a read, or the EVM failed.
+    #[error(transparent)]
+    Block(#[from] BlockError),
+}
+
+impl From<StateError> for CallError {
+    fn from(error: StateError) -> Self {
+        Self::Block(error.into())
+    }
+}
+
 /// The rule that a block breaks, with the value that it has and the right one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // the fields are what the messages say they are

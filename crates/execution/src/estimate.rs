@@ -2,8 +2,9 @@
 //! (`eth/gasestimator/gasestimator.go` of 1.17.8).
 
 use crate::call::{End, GasCap, INSUFFICIENT_FUNDS, Ran, Site};
+use crate::deadline::Deadline;
 use crate::limits::{ESTIMATE_ERROR, TRANSACTION_REGULAR_GAS};
-use crate::{BlockError, Call, CallOutcome, ChainSpec, Overrides};
+use crate::{Call, CallError, CallOutcome, ChainSpec, Overrides};
 use alloy_consensus::Header;
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Bytes, KECCAK256_EMPTY, U256};
@@ -35,16 +36,21 @@ pub enum Estimate {
 /// Accounts and slots are read anew in each run: a search makes some 20 at most.
 ///
 /// # Errors
-/// [`BlockError::State`] when the state cannot answer, and [`BlockError::Internal`].
+/// [`CallError::OutOfTime`], of all runs together; [`BlockError::State`] when the state cannot
+/// answer, and [`BlockError::Internal`].
+///
+/// [`BlockError::State`]: crate::BlockError::State
+/// [`BlockError::Internal`]: crate::BlockError::Internal
 pub fn estimate<S: State>(
     chain: &ChainSpec,
     header: &Header,
     call: &Call,
     overrides: &Overrides,
     gas_cap: u64,
+    deadline: &Deadline,
     state: S,
-) -> Result<Estimate, BlockError> {
-    let site = Site::new(chain, header, overrides, GasCap::OfTransaction);
+) -> Result<Estimate, CallError> {
+    let site = Site::new(chain, header, overrides, GasCap::OfTransaction).until(deadline);
     let mut search = Search { site, call: call.clone(), state };
     let highest = match search.allowance()? {
         Ok(allowance) => allowance.min(gas_cap),
@@ -96,7 +102,7 @@ enum Try {
 
 impl<S: State> Search<'_, S> {
     /// The most gas that the call may have, or why it cannot pay for any.
-    fn allowance(&mut self) -> Result<Result<u64, &'static str>, BlockError> {
+    fn allowance(&mut self) -> Result<Result<u64, &'static str>, CallError> {
         let (call, header) = (&self.call, &self.site.header);
         let mut gas = if call.gas >= TRANSFER_GAS { call.gas } else { header.gas_limit };
         let chain = self.site.chain;
@@ -123,7 +129,7 @@ impl<S: State> Search<'_, S> {
     }
 
     /// Whether the call only moves value: it has no input, and calls no code.
-    fn is_transfer(&mut self) -> Result<bool, BlockError> {
+    fn is_transfer(&mut self) -> Result<bool, CallError> {
         let Some(to) = self.call.to.to().filter(|_| self.call.input.is_empty()) else {
             return Ok(false);
         };
@@ -131,7 +137,7 @@ impl<S: State> Search<'_, S> {
         Ok(called.is_none_or(|account| account.code_hash == KECCAK256_EMPTY))
     }
 
-    fn attempt(&mut self, gas: u64) -> Result<Try, BlockError> {
+    fn attempt(&mut self, gas: u64) -> Result<Try, CallError> {
         self.call.gas = gas;
         Ok(match self.site.run(&self.call, &mut self.state)? {
             Ran::Ended { end: End::Returned(_), gas } => Try::Done(gas),
@@ -146,7 +152,7 @@ impl<S: State> Search<'_, S> {
     }
 
     /// Searches below `highest`, with which the call succeeds and uses `gas`.
-    fn bisect(&mut self, gas: ResultGas, highest: u64) -> Result<Estimate, BlockError> {
+    fn bisect(&mut self, gas: ResultGas, highest: u64) -> Result<Estimate, CallError> {
         let (mut fails, mut succeeds) = (gas.tx_gas_used().saturating_sub(1), highest);
         // Most of what a call needs beyond what it uses is kept back at its calls (EIP-150), or was
         // refunded.

@@ -75,6 +75,7 @@ mod chain;
 mod code_cache;
 mod codes;
 mod committed;
+mod deadline;
 mod error;
 mod estimate;
 mod evm;
@@ -113,7 +114,8 @@ pub use call::{Call, CallOutcome, call};
 pub use chain::{ChainSpec, ChainSpecError};
 pub use code_cache::{CodeCache, CodeCacheStats};
 pub use committed::CommittedChanges;
-pub use error::{BlockError, InvalidBlock};
+pub use deadline::Deadline;
+pub use error::{BlockError, CallError, InvalidBlock};
 pub use estimate::{Estimate, estimate};
 pub use execute::{Executed, execute, execute_exact, run};
 pub use genesis::{first_header, validate_first_header};
@@ -135,8 +137,8 @@ pub use simulate::{
 };
 pub use touched::{CreatedAccessList, create_access_list};
 pub use trace::{
-    CallTracerConfig, Deadline, FlatCallTracerConfig, PrestateTracerConfig, StructLogConfig,
-    TraceOptions, TracerConfig,
+    CallTracerConfig, FlatCallTracerConfig, PrestateTracerConfig, StructLogConfig, TraceOptions,
+    TracerConfig,
 };
 pub use traced::{Traced, trace_block, trace_call};
 pub use unsigned::{UnsignedCall, UnsignedTransaction, unsigned_transaction};

@@ -2,10 +2,11 @@
 //! (`AccessList` in `internal/ethapi/api.go` of 1.17.8).
 
 use crate::call::{GasCap, Ran, Site};
+use crate::deadline::Deadline;
 use crate::evm::environment;
 use crate::limits::ACCESS_LIST_RUNS;
 use crate::unsigned::{UnsignedCall, unsigned};
-use crate::{BlockError, Call, CallOutcome, ChainSpec, Overrides, StateOverrides};
+use crate::{Call, CallError, CallOutcome, ChainSpec, Overrides, StateOverrides};
 use alloy_consensus::Header;
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_hardforks::EthereumHardforks;
@@ -44,19 +45,24 @@ pub enum CreatedAccessList {
 /// touches these. A call without a gas limit has `gas`, and none has more.
 ///
 /// # Errors
-/// [`BlockError::State`] when the state cannot answer, and [`BlockError::Internal`].
+/// [`CallError::OutOfTime`], of all runs together; [`BlockError::State`] when the state cannot
+/// answer, and [`BlockError::Internal`].
+///
+/// [`BlockError::State`]: crate::BlockError::State
+/// [`BlockError::Internal`]: crate::BlockError::Internal
 pub fn create_access_list<S: State>(
     chain: &ChainSpec,
     header: &Header,
     call: &UnsignedCall,
     gas: u64,
     overrides: StateOverrides,
+    deadline: &Deadline,
     mut state: S,
-) -> Result<CreatedAccessList, BlockError> {
+) -> Result<CreatedAccessList, CallError> {
     let amsterdam = chain.is_amsterdam_active_at_timestamp(header.timestamp);
     let gas_cap = if amsterdam { GasCap::OfTransaction } else { GasCap::None };
     let overrides = Overrides { state: overrides, ..Overrides::default() };
-    let site = Site::new(chain, header, &overrides, gas_cap);
+    let site = Site::new(chain, header, &overrides, gas_cap).until(deadline);
     let UnsignedCall { call, gas: limit, nonce, has_gas_price } = call;
     let mut call = Call { gas: limit.map_or(gas, |limit| limit.min(gas)), ..call.clone() };
     let nonce = match *nonce {

@@ -7,7 +7,7 @@ use crate::execute::{self, Executor, Receipts};
 use crate::recorder::Recorder;
 use crate::rules::BlockRules;
 use crate::trace::{Place, TraceOptions, TraceStop, TransactionEnd};
-use crate::{BlockError, Call, ChainSpec, Overrides, SealedBlock, Senders};
+use crate::{BlockError, Call, CallError, ChainSpec, Overrides, SealedBlock, Senders};
 use alloy_consensus::{Header, Transaction as _};
 use alloy_evm::block::BlockExecutor as _;
 use alloy_evm::eth::EthBlockExecutor;
@@ -49,7 +49,7 @@ pub fn trace_call<S: State>(
     overrides: &Overrides,
     options: &TraceOptions,
     state: S,
-) -> Result<Traced<String>, BlockError> {
+) -> Result<Traced<String>, CallError> {
     let site = Site::new(chain, header, overrides, GasCap::None);
     let (ran, traced) = site.run_traced(call, state, &mut NoOpInspector, Some(options))?;
     Ok(match (ran, traced) {
@@ -58,7 +58,7 @@ pub fn trace_call<S: State>(
         (Ran::Ended { .. }, Some(Ok(answer))) => Traced::Done(answer),
         (Ran::Ended { .. }, Some(Err(stop))) => stop.into(),
         (Ran::Ended { .. }, None) => {
-            return Err(BlockError::Internal("a call was not traced".into()));
+            return Err(BlockError::Internal("a call was not traced".into()).into());
         }
     })
 }
@@ -102,6 +102,9 @@ fn trace_all<S: State>(
     execute::begin(chain, block, &mut executor)?;
     let (mut answers, mut taken) = (Vec::new(), 0);
     for (place, transaction) in block.body.transactions.iter().enumerate() {
+        if options.deadline.is_over() {
+            return Ok(Traced::OutOfTime);
+        }
         let is_traced = index.is_none_or(|index| index == place);
         executor.evm_mut().db_mut().recorder().always_exact = is_traced;
         executor.evm_mut().set_inspector_enabled(is_traced);

@@ -48,7 +48,7 @@ pub(crate) const RECEIPT_HASHES: usize = 200;
 /// Time between two looks for queued transactions that have waited for hours: geth's.
 pub(crate) const POOL_STALE_PAUSE: Duration = Duration::from_secs(60);
 
-/// The most gas of one `eth_call`, even if it asks for more: geth's default, a second of work.
+/// The most gas of one call, even if it asks for more: geth's default, a second of work.
 pub const CALL_GAS: u64 = 50_000_000;
 
 /// The most accounts whose state one `eth_call` may override: each takes a kilobyte, and a body of
@@ -68,11 +68,9 @@ pub const SIMULATED_CALLS: usize = 10_000;
 /// 60 MB, and returned data 200 MB.
 pub const SIMULATION_BYTES: usize = 16 << 20;
 
-/// The most time of an `eth_simulateV1`, as geth; a call that has begun ends by its gas.
-pub const SIMULATION_TIME: Duration = Duration::from_secs(5);
-
-/// How long a trace runs unless its configuration says otherwise: geth's default.
-pub(crate) const EVM_TRACE_TIME: Duration = Duration::from_secs(5);
+/// The most time that one answer runs calls for, and a trace unless its configuration says
+/// otherwise: geth's default.
+pub const CALL_TIME: Duration = Duration::from_secs(5);
 
 /// The longest time that the configuration of a trace may ask for: so long another one waits.
 pub(crate) const LONGEST_EVM_TRACE_TIME: Duration = Duration::from_secs(60);

@@ -15,8 +15,9 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::Api;
 use crate::allocator;
+use crate::api::{Api, Offered};
+use crate::call_bounds::CallBounds;
 use crate::data_directory::{Retention, open_engine};
 use crate::dev::{DevNode, DevOptions};
 use crate::disk::{DiskFault, Faults, check_free, watch_free};
@@ -42,8 +43,8 @@ pub struct NodeOptions {
     pub offers_http: bool,
     /// The address of the public port. Port 0 takes any free one.
     pub http: SocketAddr,
-    /// The namespaces of methods that it offers; `None` is all that it has.
-    pub http_namespaces: Option<Vec<String>>,
+    /// The methods that it offers.
+    pub http_offered: Offered,
     /// Whether the public port shows a page to browsers.
     pub http_page: bool,
     /// A public port of its own for WebSockets.
@@ -53,6 +54,8 @@ pub struct NodeOptions {
     /// The path of the Unix socket, if there is to be one: it offers all methods and resources of
     /// both ports, without tokens, to the owner of the process alone.
     pub ipc: Option<PathBuf>,
+    /// The methods that it offers.
+    pub ipc_offered: Offered,
     /// The names and the web pages that the public port serves.
     pub http_origins: AllowedOrigins,
     /// The same for the Engine API's port, where each request has a token.
@@ -68,6 +71,10 @@ pub struct NodeOptions {
     pub slow_block: Option<Duration>,
     /// The free bytes of the data directory's disk below which the node stops; 0 is no bound.
     pub min_free_bytes: u64,
+    /// The bounds of calls.
+    pub calls: CallBounds,
+    /// The bounds of batches on the public port.
+    pub batches: BatchBounds,
     /// The transaction pool.
     pub txpool: TxpoolOptions,
     /// How the node mines its own chain, if it does.
@@ -91,8 +98,31 @@ pub struct NodeOptions {
 pub struct PublicPort {
     /// Where it listens. Port 0 takes any free one.
     pub address: SocketAddr,
-    /// The namespaces of methods that it offers; `None` is all.
-    pub namespaces: Option<Vec<String>>,
+    /// The methods that it offers.
+    pub offered: Offered,
+}
+
+/// The bounds of batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchBounds {
+    /// The most requests of one.
+    pub requests: usize,
+    /// The bytes of its answers after which the rest is refused.
+    pub answer_bytes: usize,
+}
+
+impl Default for BatchBounds {
+    fn default() -> Self {
+        let Limits { batch_len, batch_answer_bytes, .. } = Limits::public();
+        Self { requests: batch_len, answer_bytes: batch_answer_bytes }
+    }
+}
+
+impl BatchBounds {
+    /// The limits with these bounds.
+    fn of(self, limits: Limits) -> Limits {
+        Limits { batch_len: self.requests, batch_answer_bytes: self.answer_bytes, ..limits }
+    }
 }
 
 impl NodeOptions {
@@ -104,11 +134,12 @@ impl NodeOptions {
             data_dir,
             offers_http: true,
             http: free,
-            http_namespaces: None,
+            http_offered: Offered::default(),
             http_page: true,
             websocket: None,
             engine: free,
             ipc: None,
+            ipc_offered: Offered::default(),
             http_origins: AllowedOrigins::default(),
             engine_origins: any_name(),
             jwt_file: None,
@@ -116,6 +147,8 @@ impl NodeOptions {
             testing: false,
             slow_block: None,
             min_free_bytes: 0,
+            calls: CallBounds::default(),
+            batches: BatchBounds::default(),
             txpool: TxpoolOptions::default(),
             dev: None,
             memory: NodeMemory::default(),
@@ -169,9 +202,7 @@ impl Node {
     /// disk has too little room.
     pub async fn start(options: NodeOptions) -> anyhow::Result<Self> {
         let NodeOptions { genesis, data_dir, http, engine, ipc, jwt_file, testing, .. } = options;
-        if genesis.is_some() {
-            create_directory(&data_dir)?;
-        }
+        genesis.as_ref().map_or(Ok(()), |_| create_directory(&data_dir))?;
         let (files, min_free_bytes) = (data_dir.clone(), options.min_free_bytes);
         check_free(&files, min_free_bytes)?;
         let (given, own_jwt) = (jwt_file.as_deref(), data_dir.join("jwt.hex"));
@@ -193,7 +224,8 @@ impl Node {
         let offer = |api: Api| {
             let api = api.with_feed(feed.clone()).with_record(record.clone()).with_dev(dev.clone());
             let api = api.with_metrics(metrics.clone()).with_tracer(tracer.clone());
-            api.with_condition(condition.clone()).with_pool(&pending, options.txpool.send)
+            let api = api.with_condition(condition.clone()).with_bounds(options.calls);
+            api.with_pool(&pending, options.txpool.send)
         };
         let mut node = Self {
             engine_addr: engine,
@@ -214,7 +246,7 @@ impl Node {
         };
         let calls = node._public_calls.handle();
         let [mut public, mut authenticated, trusted] =
-            port_options(&options.memory, options.zstd, node.jwt.clone(), calls);
+            port_options(&options.memory, options.batches, options.zstd, node.jwt.clone(), calls);
         (public.origins, authenticated.origins) = (options.http_origins, options.engine_origins);
         let held = public.memory.get_or_insert_with(|| PortMemory::new(&public.limits)).clone();
         node._watch.spawn(allocator::watch_port(held.clone()));
@@ -226,13 +258,14 @@ impl Node {
         }
         let api = offer(Api::engine_port(chain.clone(), testing));
         node.engine_addr = node.listen(engine, authenticated, api).await?;
-        let http = PublicPort { address: http, namespaces: options.http_namespaces };
+        let http = PublicPort { address: http, offered: options.http_offered };
         let public_ports = [options.offers_http.then_some(http), options.websocket];
         let api =
             || offer(Api::public_port_of(chain.clone(), testing)).with_page(options.http_page);
         node.listen_in_public(&public, public_ports, api).await?;
         if let Some(path) = ipc {
-            node.serve(bind_socket(&path)?, trusted, offer(Api::local(chain.clone(), testing)));
+            let api = offer(Api::local(chain.clone(), testing)).only(options.ipc_offered);
+            node.serve(bind_socket(&path)?, trusted, api);
             node.ipc_path = Some(path);
         }
         Ok(node)
@@ -270,11 +303,8 @@ impl Node {
     ) -> anyhow::Result<()> {
         let (mut listening, filters) = ([None; 2], Arc::default());
         for (port, listening) in ports.into_iter().zip(&mut listening) {
-            let Some(PublicPort { address, namespaces }) = port else { continue };
-            let mut api = api().with_filters(Arc::clone(&filters));
-            if let Some(namespaces) = namespaces {
-                api = api.only(&namespaces);
-            }
+            let Some(PublicPort { address, offered }) = port else { continue };
+            let api = api().with_filters(Arc::clone(&filters)).only(offered);
             *listening = Some(self.listen(address, options.clone(), api).await?);
         }
         self.http_addr = listening[0].unwrap_or(self.http_addr);
@@ -430,6 +460,7 @@ fn any_name() -> AllowedOrigins {
 /// The options of the public port, the Engine API's port and the Unix socket.
 fn port_options(
     memory: &NodeMemory,
+    batches: BatchBounds,
     zstd: bool,
     jwt: JwtSecret,
     calls: Handle,
@@ -438,7 +469,7 @@ fn port_options(
         true => limits,
         false => Limits { zstd_bytes: usize::MAX, ..limits },
     };
-    let public = ServerOptions::new(None, zstd(memory.public_limits()));
+    let public = ServerOptions::new(None, batches.of(zstd(memory.public_limits())));
     let limits = zstd(memory.engine_limits());
     // The users of the Unix socket may use the other port too.
     let shared = Some(PortMemory::new(&limits));

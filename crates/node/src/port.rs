@@ -33,7 +33,7 @@ impl Handler for Api {
         }
         let answer = match found {
             Some(found) => Params::of(params).and_then(|params| found.call(self, params, host)),
-            None => Err(Error::method_not_found(method)),
+            None => Err(self.not_found(method)),
         };
         let name = found.map(|found| found.method.name);
         self.metrics.called(name, begun.elapsed(), answer.as_ref().err());
@@ -85,7 +85,7 @@ impl Handler for Api {
     fn subscribe(&self, method: &str, params: Option<&RawValue>) -> Result<Subscription, Error> {
         let feed = self.feed.as_ref().filter(|_| self.offers(method));
         let begun = Instant::now();
-        let answer = feed.ok_or_else(|| Error::method_not_found(method)).and_then(|feed| {
+        let answer = feed.ok_or_else(|| self.not_found(method)).and_then(|feed| {
             let pending = self.pending_feed.as_deref();
             api::subscribe((feed, pending), method, Params::of(params)?)
         });

@@ -6,14 +6,16 @@ mod plan;
 mod run;
 
 use crate::cache::BlockCache;
+use crate::deadline::Deadline;
 use crate::recorder::Recorder;
 use crate::unsigned::UnsignedCall;
-use crate::{BlockError, BlockOverrides, CallOutcome, ChainSpec, SealedBlock, StateOverrides};
+use crate::{
+    BlockError, BlockOverrides, CallError, CallOutcome, ChainSpec, SealedBlock, StateOverrides,
+};
 use alloy_consensus::Header;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{Address, B256, Bytes, Log, U256};
 use std::collections::BTreeMap;
-use std::fmt;
 use witness::{Account, Change, Code, State, StateError};
 
 /// A block that is to be simulated.
@@ -32,8 +34,8 @@ pub struct BlockCalls {
 }
 
 /// How blocks are simulated.
-#[derive(Clone, Copy)]
-pub struct SimulationOptions<'a> {
+#[derive(Debug, Clone)]
+pub struct SimulationOptions {
     /// Whether transfers of ether are logs, too, before Amsterdam (ERC-7528).
     pub traces_transfers: bool,
     /// Whether nonces and fees are checked as those of transactions, and the base fee follows the
@@ -43,14 +45,8 @@ pub struct SimulationOptions<'a> {
     pub gas: u64,
     /// The bytes of all results as JSON, about.
     pub bytes: usize,
-    /// Whether the time is over, which is asked before each call and block.
-    pub is_over: &'a dyn Fn() -> bool,
-}
-
-impl fmt::Debug for SimulationOptions<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SimulationOptions").field("gas", &self.gas).finish_non_exhaustive()
-    }
+    /// When the time of all blocks is over. It is also asked before each call and block.
+    pub deadline: Deadline,
 }
 
 /// The answer to a simulation.
@@ -150,24 +146,25 @@ pub trait RootedState: State {
 /// after it.
 ///
 /// # Errors
-/// [`BlockError::State`] when the state cannot answer, and [`BlockError::Internal`].
+/// [`CallError::OutOfTime`]; [`BlockError::State`] when the state cannot answer, and
+/// [`BlockError::Internal`].
 pub fn simulate<S: RootedState>(
     chain: &ChainSpec,
     base: (&Header, B256),
     blocks: Vec<BlockCalls>,
-    options: SimulationOptions<'_>,
+    options: SimulationOptions,
     state: S,
-) -> Result<Simulation, BlockError> {
+) -> Result<Simulation, CallError> {
     let (base, base_hash) = base;
     let state = ChainedState { state, hashes: BTreeMap::new(), base: base.number, base_fee: 0 };
     let recorder = Recorder::new(chain, base, state, None, true);
     let cache = revm::database::State::builder().with_database(recorder).with_bundle_update();
     let mut simulator = run::Simulator {
         chain,
-        options,
-        db: BlockCache(cache.build()),
         gas_left: options.gas,
         bytes_left: options.bytes,
+        options,
+        db: BlockCache(cache.build()),
     };
     let outcome = plan::in_order(base, blocks)
         .map_err(Stop::Refused)
@@ -175,7 +172,8 @@ pub fn simulate<S: RootedState>(
     match outcome {
         Ok(blocks) => Ok(Simulation::Done(blocks)),
         Err(Stop::Refused(refusal)) => Ok(Simulation::Refused(refusal)),
-        Err(Stop::Failed(error)) => Err(error),
+        Err(Stop::OutOfTime) => Err(CallError::OutOfTime),
+        Err(Stop::Failed(error)) => Err(error.into()),
     }
 }
 
@@ -183,6 +181,7 @@ pub fn simulate<S: RootedState>(
 #[derive(Debug)]
 enum Stop {
     Refused(Refusal),
+    OutOfTime,
     Failed(BlockError),
 }
 

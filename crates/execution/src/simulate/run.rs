@@ -40,7 +40,7 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub(super) struct Simulator<'s, S> {
     pub(super) chain: &'s ChainSpec,
-    pub(super) options: SimulationOptions<'s>,
+    pub(super) options: SimulationOptions,
     pub(super) db: BlockCache<ChainedState<S>>,
     /// The gas that the calls to come may have.
     pub(super) gas_left: u64,
@@ -64,8 +64,8 @@ impl<S: RootedState> Simulator<'_, S> {
         let (mut parent, mut parent_hash) = (base.clone(), base_hash);
         let mut done = Vec::with_capacity(blocks.len());
         for (mut header, calls) in headers.into_iter().zip(blocks) {
-            if (self.options.is_over)() {
-                return Err(out_of_time());
+            if self.options.deadline.is_over() {
+                return Err(Stop::OutOfTime);
             }
             header.parent_hash = parent_hash;
             plan::fill_fees(self.chain, &mut header, &parent, self.options.validates);
@@ -78,7 +78,7 @@ impl<S: RootedState> Simulator<'_, S> {
         Ok(done)
     }
 
-    fn run(&mut self, mut header: Header, calls: BlockCalls) -> Result<SimulatedBlock, Stop> {
+    fn run(&mut self, mut header: Header, mut calls: BlockCalls) -> Result<SimulatedBlock, Stop> {
         let Self { chain, options, db, gas_left, bytes_left } = self;
         let (chain, timestamp) = (*chain, header.timestamp);
         let amsterdam = chain.is_amsterdam_active_at_timestamp(timestamp);
@@ -86,6 +86,8 @@ impl<S: RootedState> Simulator<'_, S> {
         recorder.begin_block(chain, &header);
         recorder.state.base_fee = header.base_fee_per_gas.unwrap_or_default();
         write(db, &calls.state).map_err(|error| failed(db, &error))?;
+        // A body has room for 120,000 slots, which are in the cache now.
+        calls.state.values_mut().for_each(|account| account.storage = None);
         db.0.bal_state.bal_builder = amsterdam.then(Default::default);
         db.0.reset_bal_index();
         let withdrawals = header.withdrawals_root.map(|_| calls.withdrawals);
@@ -101,7 +103,8 @@ impl<S: RootedState> Simulator<'_, S> {
         let logs = CallLogs::new(options.traces_transfers && !amsterdam);
         let env = block_environment(chain, &header, options, calls.block.blob_base_fee);
         let blob_price = env.block_env.blob_excess_gas_and_price;
-        let evm = evm_with(db, env, replaced(chain, &header), (logs, CodeInspector::default()));
+        let inspectors = (logs, CodeInspector::until(options.deadline.clone()));
+        let evm = evm_with(db, env, replaced(chain, &header), inspectors);
         let rules = BlockRules::new(chain, &header);
         let mut executor = EthBlockExecutor::new(evm, context, rules, Receipts);
         move_precompiles(executor.evm_mut(), &calls.state)
@@ -124,8 +127,8 @@ impl<S: RootedState> Simulator<'_, S> {
         };
         begun.map_err(|reason| running.failed(&reason))?;
         for call in &calls.calls {
-            if (options.is_over)() {
-                return Err(out_of_time());
+            if options.deadline.is_over() {
+                return Err(Stop::OutOfTime);
             }
             running.call(call)?;
         }
@@ -188,10 +191,6 @@ fn charge(left: &mut usize, bytes: usize) -> Result<(), Stop> {
     Ok(())
 }
 
-fn out_of_time() -> Stop {
-    Stop::refused(RefusalKind::Other, "execution aborted (timeout = 5s)")
-}
-
 /// The failed read, or this other fault of ours.
 fn failed<S>(db: &mut BlockCache<ChainedState<S>>, fault: &dyn ToString) -> Stop {
     let error = db.recorder().error.take();
@@ -211,7 +210,7 @@ fn state_root<S: RootedState>(db: &mut BlockCache<ChainedState<S>>) -> Result<B2
 fn block_environment(
     chain: &ChainSpec,
     header: &Header,
-    options: &SimulationOptions<'_>,
+    options: &SimulationOptions,
     blob_base_fee: Option<u128>,
 ) -> EvmEnv {
     let mut env = environment(chain, header);
@@ -370,8 +369,12 @@ impl<S: RootedState> RunningBlock<'_, '_, '_, S> {
             Err(EVMError::Transaction(reason)) => return Err(self.refused(call, reason)),
             Err(error) => return Err(self.failed(&error)),
         };
+        let is_out_of_time = evm.components_mut().1.1.is_out_of_time();
         if evm.db_mut().recorder().error.is_some() {
             return Err(self.failed(&"a read failed"));
+        }
+        if is_out_of_time {
+            return Err(Stop::OutOfTime);
         }
         // The EVM leaves the last nonce as it is; geth's goes on with zero.
         if let (true, Some(caller)) = (call.to.is_call(), output.state.get_mut(&call.from))

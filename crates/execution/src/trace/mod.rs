@@ -20,11 +20,11 @@ pub use calls::CallTracerConfig;
 pub use flat_calls::FlatCallTracerConfig;
 pub use prestate::PrestateTracerConfig;
 pub use struct_logs::StructLogConfig;
-pub use watch::Deadline;
 
 pub(crate) use view::View;
 pub(crate) use watch::{Place, TraceStop, TransactionEnd, Watch};
 
+use crate::deadline::Deadline;
 use alloy_primitives::map::AddressSet;
 use calls::CallTracer;
 use flat_calls::FlatCallTracer;

@@ -3,7 +3,7 @@
 use super::instruction::{Instruction, Judgement, name};
 use super::precompiled::precompiled_fault;
 use super::view::View;
-use crate::limits::STEPS_BETWEEN_LOOKS;
+use crate::deadline::{Clock, Deadline};
 use alloy_primitives::{Address, B256, Bytes, Log, U256};
 use revm::bytecode::opcode as op;
 use revm::context_interface::result::ExecutionResult;
@@ -19,7 +19,6 @@ use revm::interpreter::{
 use revm::primitives::hardfork::SpecId;
 use revm::state::EvmState;
 use std::fmt;
-use std::sync::Arc;
 
 /// A tracer: it is told of what a transaction does, and writes its answer as JSON.
 pub(crate) trait Tracer: fmt::Debug {
@@ -98,27 +97,6 @@ pub(crate) struct Place {
     pub(crate) index: usize,
 }
 
-/// Tells whether the time of a run is over.
-#[derive(Clone)]
-pub struct Deadline(Arc<dyn Fn() -> bool + Send + Sync>);
-
-impl Deadline {
-    /// One that is over when `is_over` says so. It is asked every 1,024 instructions.
-    pub fn new(is_over: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(is_over))
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        (self.0)()
-    }
-}
-
-impl fmt::Debug for Deadline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Deadline").finish()
-    }
-}
-
 /// Why a run was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TraceStop {
@@ -130,12 +108,11 @@ pub(crate) enum TraceStop {
 #[derive(Debug)]
 pub(crate) struct Watch {
     tracer: Box<dyn Tracer>,
-    deadline: Deadline,
+    clock: Clock,
     /// The most bytes of the answer.
     bytes: usize,
     frames: Vec<OpenFrame>,
     running: Option<RunningInstruction>,
-    steps: u64,
     pub(crate) stopped: Option<TraceStop>,
 }
 
@@ -162,7 +139,7 @@ struct RunningInstruction {
 impl Watch {
     pub(crate) fn new(tracer: Box<dyn Tracer>, deadline: Deadline, bytes: usize) -> Self {
         let (frames, running, stopped) = (Vec::new(), None, None);
-        Self { tracer, deadline, bytes, frames, running, steps: 0, stopped }
+        Self { tracer, clock: Clock::new(deadline), bytes, frames, running, stopped }
     }
 
     /// The tracer's answer, or why the run was stopped.
@@ -181,7 +158,7 @@ impl Watch {
         if self.tracer.taken() > self.bytes {
             self.stopped.get_or_insert(TraceStop::Bytes);
         }
-        if self.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) && self.deadline.is_over() {
+        if self.clock.step() {
             self.stopped.get_or_insert(TraceStop::Time);
         }
     }
@@ -192,7 +169,6 @@ impl Watch {
         view: &mut dyn View,
     ) {
         self.look_at_bounds();
-        self.steps += 1;
         if self.stopped.is_some() {
             return interpreter.halt(InstructionResult::OutOfGas);
         }

@@ -2,10 +2,11 @@
 
 use alloy_primitives::{Address, Bytes, TxKind, U256, address};
 use deponent_execution::{
-    AccountOverride, BlockError, BlockOverrides, Call, CallOutcome, ChainSpec, Overrides,
-    StateOverrides, StorageOverride,
+    AccountOverride, BlockError, BlockOverrides, Call, CallError, CallOutcome, ChainSpec, Deadline,
+    Overrides, StateOverrides, StorageOverride,
 };
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use testing::asm::*;
 use testing::world::{self, Signer, StartAccount, World, marker};
 use witness::{State, StateError};
@@ -46,7 +47,8 @@ fn run(world: &World, call: &Call, overrides: &StateOverrides) -> CallOutcome {
 }
 
 fn run_with(world: &World, call: &Call, overrides: &Overrides) -> CallOutcome {
-    deponent_execution::call(&world.chain, world.parent(), call, overrides, world.state())
+    let (chain, never) = (&world.chain, Deadline::never());
+    deponent_execution::call(chain, world.parent(), call, overrides, &never, world.state())
         .expect("an answer")
 }
 
@@ -264,6 +266,7 @@ fn a_block_with_difficulty_may_have_the_rules_of_later_forks() {
         &header,
         &to_main(),
         &Overrides::default(),
+        &Deadline::never(),
         world.state(),
     );
     let expected = U256::from(header.number).to_be_bytes_vec();
@@ -304,10 +307,27 @@ fn a_call_gives_what_a_transaction_in_the_next_block_would() {
 fn a_state_that_cannot_answer_is_an_error() {
     let mut world = world(op(NUMBER), Vec::new());
     world.codes.clear();
-    let none = Overrides::default();
-    let error =
-        deponent_execution::call(&world.chain, world.parent(), &to_main(), &none, world.state());
-    assert!(matches!(error, Err(BlockError::State(StateError::MissingCode(_)))), "{error:?}");
+    let (chain, parent) = (&world.chain, world.parent());
+    let (none, never) = (Overrides::default(), Deadline::never());
+    let error = deponent_execution::call(chain, parent, &to_main(), &none, &never, world.state());
+    let Err(CallError::Block(BlockError::State(StateError::MissingCode(_)))) = error else {
+        panic!("{error:?}")
+    };
+}
+
+#[test]
+fn a_call_ends_when_its_time_is_over() {
+    // Loops; and calls a precompile, which runs no instruction, again and again.
+    let precompile = [0x5b, 0x5f, 0x5f, 0x5f, 0x5f, 0x60, 4, 0x5a, 0xfa, 0x50, 0x5f, 0x56];
+    for code in [&[0x5b, 0x5f, 0x56][..], &precompile] {
+        let world = world(code.to_vec(), Vec::new());
+        let looks = AtomicU64::new(0);
+        let deadline = Deadline::new(move || looks.fetch_add(1, Ordering::Relaxed) >= 9);
+        let (chain, parent, none) = (&world.chain, world.parent(), Overrides::default());
+        let call = Call { gas: 1 << 40, ..to_main() };
+        let ended = deponent_execution::call(chain, parent, &call, &none, &deadline, world.state());
+        assert!(matches!(ended, Err(CallError::OutOfTime)), "{ended:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,11 @@
 
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_primitives::{Address, Bytes, TxKind, U256, address};
-use deponent_execution::{AccountOverride, Call, CallOutcome, Estimate, Overrides, StateOverrides};
+use deponent_execution::{
+    AccountOverride, Call, CallError, CallOutcome, Deadline, Estimate, Overrides, StateOverrides,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use testing::asm::*;
 use testing::world::{self, Signer, StartAccount, World};
 use testing::{Random, rounds};
@@ -43,7 +47,8 @@ fn to(address: Address) -> Call {
 fn with(world: &World, call: &Call, overrides: &StateOverrides) -> Estimate {
     let (chain, header) = (&world.chain, world.parent());
     let overrides = Overrides { state: overrides.clone(), ..Overrides::default() };
-    deponent_execution::estimate(chain, header, call, &overrides, GAS_CAP, world.state())
+    let never = Deadline::never();
+    deponent_execution::estimate(chain, header, call, &overrides, GAS_CAP, &never, world.state())
         .expect("an answer")
 }
 
@@ -63,8 +68,34 @@ fn fails(world: &World, call: &Call, words: &str) {
 fn succeeds(world: &World, call: &Call, gas: u64) -> bool {
     let (chain, header) = (&world.chain, world.parent());
     let (call, overrides) = (Call { gas, ..call.clone() }, Overrides::default());
-    let outcome = deponent_execution::call(chain, header, &call, &overrides, world.state());
+    let never = Deadline::never();
+    let outcome = deponent_execution::call(chain, header, &call, &overrides, &never, world.state());
     matches!(outcome.expect("an answer"), CallOutcome::Returned(_))
+}
+
+/// The time is that of all runs together, whichever of them is under way when it is over.
+#[test]
+fn the_runs_of_an_estimate_have_one_deadline() {
+    // Counts from 4,096 down, in some 30,000 instructions.
+    let code = [&push(&[0x10, 0])[..], &[0x5b, 0x60, 1, 0x90, 0x03, 0x80, 0x60, 3, 0x57]].concat();
+    let world = world(code);
+    let estimate = |deadline: &Deadline| {
+        let (chain, header, none) = (&world.chain, world.parent(), Overrides::default());
+        let call = to(MAIN);
+        deponent_execution::estimate(chain, header, &call, &none, GAS_CAP, deadline, world.state())
+    };
+    let looks = Arc::new(AtomicU64::new(0));
+    let counted = looks.clone();
+    let count = Deadline::new(move || counted.fetch_add(1, Ordering::Relaxed) == u64::MAX);
+    assert!(matches!(estimate(&count), Ok(Estimate::Gas(_))));
+    let all = looks.load(Ordering::Relaxed);
+    assert!(all > 40, "{all}");
+    for after in 0..all {
+        let looks = AtomicU64::new(0);
+        let deadline = Deadline::new(move || looks.fetch_add(1, Ordering::Relaxed) >= after);
+        let outcome = estimate(&deadline);
+        assert!(matches!(outcome, Err(CallError::OutOfTime)), "{after}: {outcome:?}");
+    }
 }
 
 #[test]

@@ -15,13 +15,14 @@ use rpc::{Error, Json, Params};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::{Api, refusal, state};
-use crate::limits::{CALL_GAS, OVERRIDDEN_ACCOUNTS};
+use super::{Api, state};
+use crate::limits::OVERRIDDEN_ACCOUNTS;
 
 /// `eth_call`.
 pub(super) fn call(api: &Api, params: Params<'_>) -> Result<Json, Error> {
-    let Asked { block, call, overrides } = asked(api, params, CALL_GAS)?;
-    match api.engine.call(block, &call, &overrides).map_err(refusal)? {
+    let Asked { block, call, overrides } = asked(api, params, api.bounds.gas)?;
+    let outcome = api.engine.call(block, &call, &overrides, &api.bounds.deadline());
+    match outcome.map_err(|error| api.call_refusal(error))? {
         CallOutcome::Returned(output) => Json::of(&output),
         CallOutcome::Reverted(output) => Err(reverted(&output)),
         CallOutcome::Halted(reason) | CallOutcome::Refused(reason) => {
@@ -51,7 +52,7 @@ pub(super) fn asked(api: &Api, mut params: Params<'_>, default_gas: u64) -> Resu
 pub(super) fn called(api: &Api, params: &mut Params<'_>, default_gas: u64) -> Result<Call, Error> {
     let Object(request): Object<Request> = params.next("call")?;
     let UnsignedCall { call, gas, .. } = request.call(api.engine.chain().chain_id())?;
-    Ok(Call { gas: gas.map_or(default_gas, |gas| gas.min(CALL_GAS)), ..call })
+    Ok(Call { gas: gas.map_or(default_gas, |gas| gas.min(api.bounds.gas)), ..call })
 }
 
 /// The overrides of state and block.

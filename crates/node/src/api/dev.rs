@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 use super::call::{Request, reverted};
 use super::{Api, Entry, eth, fees, identity, method, ordered, refusal};
 use crate::dev::DevNode;
-use crate::limits::CALL_GAS;
 
 /// The methods, with their other names.
 pub(super) const DEV: &[Entry] = &[
@@ -199,9 +198,11 @@ pub(super) fn filled(
         Some(gas) => gas,
         None => {
             let free = Call { max_fee_per_gas: 0, max_priority_fee_per_gas: 0, ..call.clone() };
+            let (none, bounds) = (Overrides::default(), api.bounds);
+            let deadline = bounds.deadline();
             let estimate =
-                api.engine.estimate_gas(head.hash(), &free, &Overrides::default(), CALL_GAS);
-            match estimate.map_err(refusal)? {
+                api.engine.estimate_gas(head.hash(), &free, &none, bounds.gas, &deadline);
+            match estimate.map_err(|error| api.call_refusal(error))? {
                 Estimate::Gas(gas) => gas,
                 Estimate::Reverted(output) => return Err(reverted(&output)),
                 Estimate::Failed(reason) => return Err(Error::failed_call(reason)),

@@ -9,12 +9,15 @@ use serde::Serialize;
 
 use super::call::{Asked, Overridden, Request, asked, overrides, reverted};
 use super::{Api, refusal, state};
-use crate::limits::CALL_GAS;
+use crate::CallBounds;
 
 /// `eth_estimateGas`.
 pub(super) fn gas(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     let Asked { block, call, overrides } = asked(api, params, 0)?;
-    match api.engine.estimate_gas(block, &call, &overrides, CALL_GAS).map_err(refusal)? {
+    let CallBounds { gas, .. } = api.bounds;
+    let deadline = api.bounds.deadline();
+    let estimate = api.engine.estimate_gas(block, &call, &overrides, gas, &deadline);
+    match estimate.map_err(|error| api.call_refusal(error))? {
         Estimate::Gas(gas) => Json::of(&U64::from(gas)),
         Estimate::Reverted(output) => Err(reverted(&output)),
         Estimate::Failed(reason) => Err(Error::failed_call(reason)),
@@ -34,8 +37,10 @@ pub(super) fn access_list(api: &Api, mut params: Params<'_>) -> Result<Json, Err
         request.fill_fees(api, &record.block.header)?;
     }
     let call = request.call(api.engine.chain().chain_id())?;
-    let created = api.engine.create_access_list(block, &call, CALL_GAS, overrides);
-    match created.map_err(refusal)? {
+    let CallBounds { gas, .. } = api.bounds;
+    let deadline = api.bounds.deadline();
+    let created = api.engine.create_access_list(block, &call, gas, overrides, &deadline);
+    match created.map_err(|error| api.call_refusal(error))? {
         CreatedAccessList::Failed(reason) => Err(Error::failed_call(reason)),
         CreatedAccessList::Stable { list, gas_used, outcome } => Json::of(&ShownAccessList {
             access_list: list,

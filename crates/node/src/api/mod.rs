@@ -23,6 +23,7 @@ mod log_filter;
 mod logs;
 mod network;
 mod new_payload;
+mod offered;
 mod overview;
 mod payload;
 mod pool;
@@ -51,6 +52,8 @@ use engine_api::{EXCHANGE_CAPABILITIES, EngineMethod, GET_CLIENT_VERSION};
 use rpc::{Code, Error, Json, Method, Params, RawValue};
 use witness::StateError;
 
+pub use offered::{MethodPattern, Offered};
+
 pub(crate) use bodies::{blocks_by_hash, blocks_by_range};
 pub(crate) use build::{built, detail, envelope, update_forkchoice};
 pub(crate) use config::sync_status_of;
@@ -61,8 +64,10 @@ pub(crate) use payload::{check_fork, check_requests};
 pub(crate) use stored::Stored;
 pub(crate) use subscribe::{SUBSCRIPTIONS, subscribe};
 
+use crate::CallBounds;
 use crate::dev::DevNode;
 use crate::feed::Feed;
+use crate::flags::values::shown_duration;
 use crate::metrics::{Metrics, Wire};
 use crate::node_record::NodeRecord;
 use crate::observe::NodeCondition;
@@ -77,6 +82,8 @@ pub struct Api {
     pub(crate) feed: Option<Arc<Feed>>,
     /// The source of subscriptions to pending transactions, where they are offered.
     pub(crate) pending_feed: Option<Arc<PendingFeed>>,
+    /// The bounds of calls.
+    bounds: CallBounds,
     /// The pool, and the bounds of what is sent to it, where there is one.
     pool: Option<(Arc<Pool>, SendBounds)>,
     /// The chain for tests, where it is one.
@@ -96,8 +103,10 @@ pub struct Api {
     entries: Vec<Entry>,
     /// The methods of all entries.
     pub(crate) methods: Vec<Method>,
-    /// The namespaces to which the port is restricted.
-    namespaces: Option<Vec<String>>,
+    /// The namespaces and methods to which the port is restricted.
+    offered: Offered,
+    /// The methods that it would have otherwise.
+    refused: Vec<&'static str>,
     /// Whether a browser gets a page.
     pub(crate) has_page: bool,
 }
@@ -202,36 +211,55 @@ impl Api {
         Self { is_local: true, ..api }
     }
 
-    /// Those of its methods that are in these namespaces, and `rpc_modules`.
-    pub fn only(mut self, namespaces: &[String]) -> Self {
-        self.entries.retain(|entry| is_of(entry.method.name, namespaces));
-        self.methods.retain(|method| is_of(method.name, namespaces));
-        self.namespaces = Some(namespaces.to_vec());
-        for namespace in namespaces.iter().filter(|name| self.lacks(name)) {
+    /// Those of its methods that are offered.
+    pub fn only(mut self, offered: Offered) -> Self {
+        let is_offered = |name: &str| offered.refusal(name).is_none();
+        let all: Vec<_> = self.methods().collect();
+        self.refused.extend(all.iter().filter(|name| !is_offered(name)));
+        self.entries.retain(|entry| is_offered(entry.method.name));
+        self.methods.retain(|method| is_offered(method.name));
+        for namespace in offered.namespaces.iter().flatten().filter(|name| self.lacks(name)) {
             tracing::warn!(namespace, "the public port has no methods of this namespace");
         }
-        self
+        let all: Vec<_> =
+            all.into_iter().chain(SUBSCRIPTIONS.iter().map(|kind| kind.subscribe)).collect();
+        let lacks = |pattern: &&MethodPattern| !all.iter().any(|name| pattern.has(name));
+        for pattern in offered.methods.iter().filter(lacks) {
+            let flag = offered.methods_flag;
+            tracing::warn!(%pattern, flag, "the port has no such methods");
+        }
+        Self { offered, ..self }
     }
 
     fn lacks(&self, namespace: &str) -> bool {
         !self.methods().any(|name| name.split('_').next() == Some(namespace))
     }
 
-    /// Whether a method or subscription of this name is in the namespaces of the port.
+    /// Whether a subscription of this name is offered.
     pub(crate) fn offers(&self, name: &str) -> bool {
-        self.namespaces.as_ref().is_none_or(|namespaces| is_of(name, namespaces))
+        self.offered.refusal(name).is_none()
+    }
+
+    /// The error of a method or subscription that is not here.
+    pub(crate) fn not_found(&self, name: &str) -> Error {
+        let is_ours = self.refused.contains(&name)
+            || self.feed.is_some() && SUBSCRIPTIONS.iter().any(|kind| kind.subscribe == name);
+        match self.offered.refusal(name).filter(|_| is_ours) {
+            Some(reason) => Error::new(Code::MethodNotFound, reason),
+            None => Error::method_not_found(name),
+        }
     }
 
     fn new(engine: Arc<Engine>, entries: impl Iterator<Item = Entry>) -> Self {
         let entries: Vec<_> = entries.collect();
         let methods = entries.iter().map(|entry| entry.method).collect();
         let (metrics, is_local) = (Arc::default(), false);
-        let (feed, pool, record, condition) = (None, None, None, None);
-        let (tracer, namespaces) = (None, None);
+        let (feed, pool, record, condition, tracer) = (None, None, None, None, None);
         Self {
             engine,
             feed,
             pending_feed: None,
+            bounds: CallBounds::default(),
             pool,
             dev: None,
             filters: Arc::default(),
@@ -242,7 +270,8 @@ impl Api {
             is_local,
             entries,
             methods,
-            namespaces,
+            offered: Offered::default(),
+            refused: Vec::new(),
             has_page: false,
         }
     }
@@ -297,6 +326,11 @@ impl Api {
         Self { dev, ..self }
     }
 
+    /// The same, with these bounds of calls.
+    pub(crate) fn with_bounds(self, bounds: CallBounds) -> Self {
+        Self { bounds, ..self }
+    }
+
     /// The same, with the pool of this feed, and the bounds of what is sent to it.
     pub(crate) fn with_pool(self, feed: &Arc<PendingFeed>, bounds: SendBounds) -> Self {
         let (pool, pending_feed) = (Some((feed.pool().clone(), bounds)), Some(feed.clone()));
@@ -318,10 +352,12 @@ impl Api {
     }
 }
 
-/// Whether a name is of one of these namespaces, or says which there are.
-fn is_of(name: &str, namespaces: &[String]) -> bool {
-    let namespace = name.split('_').next().unwrap_or_default();
-    namespace == "rpc" || namespaces.iter().any(|offered| offered == namespace)
+/// The names of all methods and subscriptions that any port may have.
+pub(crate) fn method_names() -> Vec<&'static str> {
+    let tables = [ENGINE, CHAIN, OWN, SHOWN, PUBLIC, HEAD, TESTING, dev::DEV];
+    let subscriptions = SUBSCRIPTIONS.iter().flat_map(|kind| [kind.subscribe, kind.unsubscribe]);
+    let methods = engine_entries().chain(plain(&tables)).map(|entry| entry.method.name);
+    methods.chain(subscriptions).collect()
 }
 
 fn plain(tables: &[&'static [Entry]]) -> impl Iterator<Item = Entry> + use<> {
@@ -462,6 +498,20 @@ const HEAD: &[Entry] = &[
 
 const TESTING: &[Entry] = &[method("testing_buildBlockV1", build::testing)];
 
+impl Api {
+    /// An engine's error on the wire, of a method that makes calls.
+    fn call_refusal(&self, error: engine::Error) -> Error {
+        match error {
+            engine::Error::OutOfTime => {
+                let time = self.bounds.time.unwrap_or_default();
+                let words = format!("execution aborted (timeout = {})", shown_duration(time));
+                Error::failed_call(words)
+            }
+            error => refusal(error),
+        }
+    }
+}
+
 /// An engine's error on the wire.
 pub(crate) fn refusal(error: engine::Error) -> Error {
     use engine::Error::*;
@@ -470,7 +520,7 @@ pub(crate) fn refusal(error: engine::Error) -> Error {
         InvalidAttributes(_) => Code::InvalidPayloadAttributes,
         UnknownBlock(_) => Code::InvalidParams,
         // As geth: the request is well-formed, but cannot be met.
-        Build(_) | NotIndexed(_) => Code::Server,
+        Build(_) | NotIndexed(_) | OutOfTime => Code::Server,
         Pruned(_) | PrunedWitness(_) | NoReceipts(_) => Code::PrunedHistory,
         // Of a block before the one that the chain begins with.
         State(StateError::MissingHeader(_)) => Code::PrunedHistory,

@@ -1,7 +1,5 @@
 //! `eth_simulateV1`: calls in blocks that become part of no chain.
 
-use std::time::Instant;
-
 use alloy_consensus::Transaction as _;
 use alloy_primitives::{Bytes, U64, hex};
 use alloy_rpc_types_eth::{BlockTransactions, Log};
@@ -17,10 +15,9 @@ use serde_json::{Value, json};
 use super::blocks::BlockId;
 use super::call::{Overridden, OverriddenBlock, ReadBlock, Request, overrides};
 use super::eth::{RpcBlock, shown_block};
-use super::{Api, refusal, state};
+use super::{Api, state};
 use crate::limits::{
-    BLOCK_CALLS, CALL_GAS, OVERRIDDEN_ACCOUNTS, SIMULATED_BLOCKS, SIMULATED_CALLS,
-    SIMULATION_BYTES, SIMULATION_TIME,
+    BLOCK_CALLS, OVERRIDDEN_ACCOUNTS, SIMULATED_BLOCKS, SIMULATED_CALLS, SIMULATION_BYTES,
 };
 
 /// The request.
@@ -48,7 +45,7 @@ struct SimulationBlock {
 
 /// `eth_simulateV1`.
 pub(super) fn simulate(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let start = Instant::now();
+    let deadline = api.bounds.deadline();
     let Object(asked): Object<SimulationRequest<'_>> = params.next("simulation")?;
     let id: Option<BlockId> = params.optional("block")?;
     params.end()?;
@@ -59,11 +56,12 @@ pub(super) fn simulate(api: &Api, mut params: Params<'_>) -> Result<Json, Error>
     let options = SimulationOptions {
         traces_transfers: asked.trace_transfers,
         validates: asked.validation,
-        gas: CALL_GAS,
+        gas: api.bounds.gas,
         bytes: SIMULATION_BYTES,
-        is_over: &|| start.elapsed() > SIMULATION_TIME,
+        deadline,
     };
-    match api.engine.simulate(block.hash(), blocks, options).map_err(refusal)? {
+    let simulated = api.engine.simulate(block.hash(), blocks, options);
+    match simulated.map_err(|error| api.call_refusal(error))? {
         Simulation::Refused(refusal) => Err(refused(refusal)),
         Simulation::Done(blocks) => shown(blocks, asked.return_full_transactions),
     }

@@ -1,12 +1,11 @@
 //! `debug_trace*`: calls, and transactions run again, under a tracer. Words of errors are geth's.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
 use engine::BlockRecord;
 use engine_api::json::{Data, FixedData, Object};
-use execution::{Deadline, TraceOptions, Traced, decode_block, recover_senders};
+use execution::{TraceOptions, Traced, decode_block, recover_senders};
 use rpc::{Code, Error, Json, Params, Pieces};
 
 use super::blocks::{BlockId, NumberOrTag};
@@ -14,7 +13,8 @@ use super::trace_config::TraceConfig;
 use super::trace_turns::TraceTurn;
 use super::transactions::whole;
 use super::{Api, call as calls, refusal};
-use crate::limits::{CALL_GAS, EVM_TRACE_BYTES};
+use crate::call_bounds::deadline;
+use crate::limits::EVM_TRACE_BYTES;
 
 /// `debug_traceTransaction`: of a transaction in a canonical block.
 pub(super) fn transaction(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
@@ -68,7 +68,7 @@ pub(super) fn block(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
         return Err(Error::failed_call(format!("block {parent} not found")));
     }
     let senders = recover_senders(&block.body.transactions).map_err(invalid)?;
-    let (_turn, options) = begun(&config)?;
+    let (_turn, options) = begun(api, &config)?;
     let traced = api.engine.trace_block(&block, &senders, None, &options).map_err(refusal)?;
     let hashes: Vec<_> = block.body.transactions.iter().map(|it| *it.hash()).collect();
     Ok(list(&hashes, done(traced)?))
@@ -76,7 +76,7 @@ pub(super) fn block(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
 
 /// `debug_traceCall`: of a call after any kept block.
 pub(super) fn call(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let call = calls::called(api, &mut params, CALL_GAS)?;
+    let call = calls::called(api, &mut params, api.bounds.gas)?;
     let id: Option<BlockId> = params.optional("block")?;
     let config: Option<Object<TraceConfig<'_>>> = params.optional("configuration")?;
     params.end()?;
@@ -89,7 +89,7 @@ pub(super) fn call(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let record = api.block_by_id(&id)?;
     let record = record.ok_or_else(|| Error::failed_call(format!("there is no {id}")))?;
     let overrides = config.overrides()?;
-    let (_turn, options) = begun(&config)?;
+    let (_turn, options) = begun(api, &config)?;
     let traced = api.engine.trace_call(record.hash(), &call, &overrides, &options);
     done(traced.map_err(refusal)?).map(json)
 }
@@ -104,15 +104,11 @@ fn config(mut params: Params<'_>) -> Result<TraceConfig<'_>, Error> {
 }
 
 /// Waits for a turn, from which on the time counts.
-fn begun(config: &TraceConfig<'_>) -> Result<(TraceTurn, TraceOptions), Error> {
+fn begun(api: &Api, config: &TraceConfig<'_>) -> Result<(TraceTurn, TraceOptions), Error> {
     let (tracer, time) = (config.tracer()?, config.time()?);
     let turn = TraceTurn::take()?;
-    Ok((turn, TraceOptions { tracer, deadline: deadline(time), bytes: EVM_TRACE_BYTES }))
-}
-
-fn deadline(time: Duration) -> Deadline {
-    let begun = Instant::now();
-    Deadline::new(move || begun.elapsed() >= time)
+    let deadline = time.map_or_else(|| api.bounds.deadline(), deadline);
+    Ok((turn, TraceOptions { tracer, deadline, bytes: EVM_TRACE_BYTES }))
 }
 
 /// Traces a transaction of a known block, or all.
@@ -126,7 +122,7 @@ fn traced(
         return Err(Error::failed_call("genesis is not traceable".into()));
     }
     whole(Some(record.clone()))?;
-    let (_turn, options) = begun(config)?;
+    let (_turn, options) = begun(api, config)?;
     let traced = api.engine.trace_block(&record.block, &record.senders, index, &options);
     done(traced.map_err(refusal)?)
 }

@@ -14,7 +14,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::call::{Overridden, OverriddenBlock, overridden};
-use crate::limits::{EVM_TRACE_TIME, LONGEST_EVM_TRACE_TIME};
+use crate::limits::LONGEST_EVM_TRACE_TIME;
 
 /// The names of the tracers there are.
 const TRACERS: &[&str] = &[
@@ -109,16 +109,16 @@ impl TraceConfig<'_> {
         }
     }
 
-    /// How long it may run.
-    pub(super) fn time(&self) -> Result<Duration, Error> {
-        let Some(text) = &self.timeout else { return Ok(EVM_TRACE_TIME) };
+    /// The time that it may take, if it says so.
+    pub(super) fn time(&self) -> Result<Option<Duration>, Error> {
+        let Some(text) = &self.timeout else { return Ok(None) };
         let time = duration(text).ok_or_else(|| {
             Error::invalid_params(format!(
                 "timeout: \"{}\" is no time, such as \"10s\", \"1m30s\" or \"500ms\"",
                 quote(text)
             ))
         })?;
-        Ok(time.min(LONGEST_EVM_TRACE_TIME))
+        Ok(Some(time.min(LONGEST_EVM_TRACE_TIME)))
     }
 
     /// The values that a call sees in place of those of the state and the block.

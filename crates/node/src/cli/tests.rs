@@ -32,6 +32,7 @@ fn sample(flag: &Arg) -> String {
         ("log.level", _) => "warn,deponent_engine=trace".into(),
         ("log.format", _) => "json".into(),
         ("http.api" | "ws.api", _) => "eth,debug".into(),
+        (_, "METHODS") => "eth_*,!eth_getLogs".into(),
         (_, "BYTES") => "3GiB".into(),
         (_, "PORT") => "4242".into(),
         (_, "DURATION") => "1500ms".into(),

@@ -7,6 +7,7 @@ mod import;
 mod init;
 mod node;
 mod node_args;
+mod rpc_args;
 mod status;
 mod storage;
 mod txpool_args;

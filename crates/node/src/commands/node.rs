@@ -61,22 +61,20 @@ fn node_options(args: NodeArgs) -> anyhow::Result<NodeOptions> {
     let (memory, websocket) = (args.memory(), args.public.websocket());
     let engine_options = args.engine_options(memory);
     let (public, authrpc) = (args.public, args.authrpc);
+    let [http_offered, ws_offered] = [public.http_offered(), public.websocket_offered()];
+    let ipc_offered = authrpc.ipc_offered();
     let data_dir = args.datadir.unwrap_or_default();
     let ipc = authrpc.ipc_path.unwrap_or_else(|| data_dir.join("deponent.ipc"));
-    let namespaces = |names: Vec<String>| (!names.is_empty()).then_some(names);
-    let http_api = namespaces(public.http_api);
     let websocket = websocket.map_err(anyhow::Error::msg)?;
     Ok(NodeOptions {
         ipc: (!authrpc.ipc_disable).then_some(ipc),
+        ipc_offered,
         genesis: genesis_of(args.chain.as_deref())?,
         data_dir,
         offers_http: public.http,
         http: SocketAddr::new(public.http_addr, public.http_port),
-        websocket: websocket.map(|address| PublicPort {
-            address,
-            namespaces: namespaces(public.ws_api).or_else(|| http_api.clone()),
-        }),
-        http_namespaces: http_api,
+        websocket: websocket.map(|address| PublicPort { address, offered: ws_offered }),
+        http_offered,
         http_page: public.http_page,
         engine: SocketAddr::new(authrpc.authrpc_addr, authrpc.authrpc_port),
         http_origins: AllowedOrigins {
@@ -93,6 +91,8 @@ fn node_options(args: NodeArgs) -> anyhow::Result<NodeOptions> {
         testing: authrpc.testing,
         slow_block: args.debug.slow_block.0,
         min_free_bytes: args.min_free_bytes,
+        calls: args.rpc.calls(),
+        batches: args.rpc.batches(),
         txpool: args.txpool.options(memory),
         dev: None,
         memory,

@@ -1,6 +1,6 @@
 //! The flags of `deponent node`. The names are those of geth and reth.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -8,8 +8,10 @@ use alloy_primitives::Bytes;
 use clap::{ArgAction, Args};
 use engine::EngineOptions;
 
+use super::rpc_args::{RpcArgs, parse_method};
 use super::storage::{StorageArgs, with_default};
 use super::txpool_args::TxpoolArgs;
+use crate::api::{MethodPattern, Offered};
 use crate::data_directory::Retention;
 use crate::flags::values::{
     LOCALHOST, Threshold, count, parse_bytes, parse_duration, parse_extra_data, parse_host,
@@ -48,6 +50,8 @@ pub(crate) struct NodeArgs {
     pub(super) public: PublicArgs,
     #[command(flatten)]
     pub(super) authrpc: AuthrpcArgs,
+    #[command(flatten)]
+    pub(super) rpc: RpcArgs,
     #[command(flatten)]
     pub(super) storage: StorageArgs,
     #[command(flatten)]
@@ -163,7 +167,12 @@ pub(super) struct PublicArgs {
     /// has].
     #[arg(long = "http.api", value_name = "NAMES", value_delimiter = ',',
           value_parser = NAMESPACES, hide_possible_values = true)]
-    pub(super) http_api: Vec<String>,
+    http_api: Vec<String>,
+    /// The methods that the public port offers of these, between commas: eth_call, eth_* for all
+    /// that begin so, !eth_getLogs or !eth_get* to take away [default: all].
+    #[arg(long = "http.methods", value_name = "METHODS", value_delimiter = ',',
+          value_parser = parse_method)]
+    http_methods: Vec<MethodPattern>,
     /// Show browsers a page at GET /, with the heads, the newest blocks and what is in their
     /// witnesses; --http.page=false does not.
     #[arg(long = "http.page", value_name = "BOOL", num_args = 0..=1, require_equals = true,
@@ -202,7 +211,12 @@ pub(super) struct PublicArgs {
     /// The namespaces that a port of its own for WebSockets offers [default: those of --http.api].
     #[arg(long = "ws.api", value_name = "NAMES", value_delimiter = ',',
           value_parser = NAMESPACES, hide_possible_values = true)]
-    pub(super) ws_api: Vec<String>,
+    ws_api: Vec<String>,
+    /// The methods that a port of its own for WebSockets offers, in the same forms [default: those
+    /// of --http.methods].
+    #[arg(long = "ws.methods", value_name = "METHODS", value_delimiter = ',',
+          value_parser = parse_method)]
+    ws_methods: Vec<MethodPattern>,
     /// Web pages that may open a WebSocket, in the same forms [default: none].
     #[arg(long = "ws.origins", value_name = "PAGES", value_delimiter = ',',
           value_parser = parse_page)]
@@ -268,6 +282,10 @@ pub(super) struct AuthrpcArgs {
     /// Do not listen on a Unix socket.
     #[arg(long = "ipcdisable", conflicts_with = "ipc_path")]
     pub(super) ipc_disable: bool,
+    /// The methods that the Unix socket offers, in the forms of --http.methods [default: all].
+    #[arg(long = "ipc.methods", value_name = "METHODS", value_delimiter = ',',
+          value_parser = parse_method)]
+    ipc_methods: Vec<MethodPattern>,
 }
 
 /// Memory of ports and caches together, and of each port.
@@ -533,21 +551,54 @@ impl PublicArgs {
             let is_wanted = self.ws || self.ws_port.is_some();
             return Ok(is_wanted.then_some(SocketAddr::new(address, port)));
         }
-        let (http, ws) = (&self.http_api, &self.ws_api);
         if address != self.http_addr {
             return Err("--ws.addr is not --http.addr: give WebSockets a --ws.port too, which is \
                         not --http.port"
                 .into());
         }
-        if !ws.is_empty() && ws.iter().collect::<Names<'_>>() != http.iter().collect() {
-            return Err(
-                "--ws.api is not --http.api: give WebSockets a --ws.port too, which is not \
-                        --http.port"
-                    .into(),
-            );
+        let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
+        let texts =
+            |methods: &[MethodPattern]| methods.iter().map(|it| it.to_string()).collect::<Vec<_>>();
+        let same = [
+            ("api", self.ws_api.clone(), self.http_api.clone()),
+            ("methods", texts(&self.ws_methods), texts(&self.http_methods)),
+        ];
+        for (flag, ws, http) in same {
+            if !ws.is_empty() && sorted(&ws) != sorted(&http) {
+                return Err(format!(
+                    "--ws.{flag} is not --http.{flag}: give WebSockets a --ws.port too, which is \
+                     not --http.port"
+                ));
+            }
         }
         Ok(None)
     }
+
+    /// The methods that the public port offers.
+    pub(super) fn http_offered(&self) -> Offered {
+        let namespaces = (!self.http_api.is_empty()).then(|| self.http_api.clone());
+        Offered { namespaces, methods: self.http_methods.clone(), ..Offered::default() }
+    }
+
+    /// The methods of a port of its own for WebSockets, by default those of the public port.
+    pub(super) fn websocket_offered(&self) -> Offered {
+        let mut offered = self.http_offered();
+        if !self.ws_api.is_empty() {
+            offered.namespaces = Some(self.ws_api.clone());
+            offered.namespaces_flag = "--ws.api";
+        }
+        if !self.ws_methods.is_empty() {
+            offered.methods.clone_from(&self.ws_methods);
+            offered.methods_flag = "--ws.methods";
+        }
+        offered
+    }
 }
 
-type Names<'a> = std::collections::BTreeSet<&'a String>;
+impl AuthrpcArgs {
+    /// The methods that the Unix socket offers.
+    pub(super) fn ipc_offered(&self) -> Offered {
+        let (methods, methods_flag) = (self.ipc_methods.clone(), "--ipc.methods");
+        Offered { methods, methods_flag, ..Offered::default() }
+    }
+}

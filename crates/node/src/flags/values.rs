@@ -140,6 +140,28 @@ pub(crate) fn parse_duration(text: &str) -> Result<Threshold, String> {
     Ok(Threshold((!is_negative).then_some(duration)))
 }
 
+/// A duration as Go writes it, and as [`parse_duration`] reads those with one unit.
+pub(crate) fn shown_duration(time: Duration) -> String {
+    let small = [("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)];
+    if time < Duration::from_secs(1) {
+        let unit = small.iter().find(|(_, seconds)| time.as_secs_f64() >= *seconds);
+        return unit.map_or_else(
+            || "0s".into(),
+            |(unit, seconds)| {
+                format!("{}{unit}", (time.as_secs_f64() / seconds * 1e6).round() / 1e6)
+            },
+        );
+    }
+    let (minutes, seconds) = (time.as_secs() / 60, time.as_secs() % 60);
+    let fraction = f64::from(time.subsec_micros()) / 1e6;
+    let seconds = format!("{}s", seconds as f64 + fraction);
+    match (minutes / 60, minutes % 60) {
+        (0, 0) => seconds,
+        (0, minutes) => format!("{minutes}m{seconds}"),
+        (hours, minutes) => format!("{hours}h{minutes}m{seconds}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,6 +189,14 @@ mod tests {
         for text in ["0x0", "0xzz", &"x".repeat(33), &format!("0x{}", "00".repeat(33))] {
             assert!(read(text).unwrap_err().contains("32 bytes"), "{text}");
         }
+    }
+
+    #[test]
+    fn durations_are_shown_as_go_shows_them() {
+        let shown = |nanos| shown_duration(Duration::from_nanos(nanos));
+        let given = [0, 7, 1_500, 250_000_000, 5_000_000_000, 1_500_000_000, 90_000_000_000];
+        assert_eq!(given.map(shown), ["0s", "7ns", "1.5µs", "250ms", "5s", "1.5s", "1m30s"]);
+        assert_eq!(shown_duration(Duration::from_secs(7_200)), "2h0m0s");
     }
 
     #[test]

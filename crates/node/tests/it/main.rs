@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod benchmark;
+mod bounds;
 mod cli;
 mod client;
 mod commands;

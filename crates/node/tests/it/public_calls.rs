@@ -203,6 +203,17 @@ async fn no_call_takes_more_memory_than_is_counted() {
         public.call_raw("eth_call", small).await.expect("an answer");
         measure(name, &process, &mut public, ("eth_call", params)).await;
     }
+    for (name, params) in [
+        ("estimated transient slots", transient_slots()),
+        ("estimated memory of many frames", deep_memory()),
+        ("estimated slots and memory", slots_and_memory()),
+        ("an estimate with overridden slots", overridden_slots()),
+    ] {
+        let (process, mut public, _dir) = start().await;
+        let small = json!([{ "to": CALLED }, "latest"]);
+        public.call_raw("eth_estimateGas", small).await.expect("an answer");
+        measure(name, &process, &mut public, ("eth_estimateGas", params)).await;
+    }
     for (name, simulated) in simulations() {
         let (process, mut public, _dir) = start().await;
         let small = json!([{ "blockStateCalls": [{ "calls": [{}] }] }]);

@@ -14,7 +14,8 @@ use crate::quote::{quote, shortened};
 /// 3016309345a22d96e3e6357ace9b9b0be38c471a, [`Code::TooDeepReorg`] those of its pull request 786,
 /// [`Code::PrunedHistory`] those of EIP-4444 clients, [`Code::Reverted`] those of `eth_call` in
 /// all clients, [`Code::ResourceNotFound`] and [`Code::LimitExceeded`] those of EIP-1474, and
-/// [`Code::ClientLimit`] those of `eth_simulateV1` and of geth.
+/// [`Code::ClientLimit`] those of `eth_simulateV1` and of geth; those of batches are geth's
+/// (`rpc/errors.go`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Invalid JSON was received.
@@ -51,6 +52,12 @@ pub enum Code {
     ClientLimit,
     /// The answer would be longer than one may be.
     LimitExceeded,
+    /// A batch has more requests than one may.
+    BatchTooLarge,
+    /// The answers to a batch would be longer than they may be.
+    ResponseTooLarge,
+    /// The calls of a batch took more time than they may.
+    TimedOut,
     /// A call's nonce is below the caller's.
     NonceTooLow,
     /// A call's nonce is above the caller's.
@@ -92,6 +99,9 @@ impl Code {
             Self::ResourceNotFound => (-32001, "Resource not found"),
             Self::ClientLimit => (-38026, "Client limit exceeded"),
             Self::LimitExceeded => (-32005, "Limit exceeded"),
+            Self::BatchTooLarge => (-32600, "batch too large"),
+            Self::ResponseTooLarge => (-32003, "response too large"),
+            Self::TimedOut => (-32002, "request timed out"),
             Self::NonceTooLow => (-38010, "Nonce too low"),
             Self::NonceTooHigh => (-38011, "Nonce too high"),
             Self::BaseFeeTooLow => (-38012, "Base fee too low"),

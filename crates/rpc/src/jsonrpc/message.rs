@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use crate::jsonrpc::error::{Code, Error};
 use crate::jsonrpc::handler::Handler;
 use crate::jsonrpc::json::{Json, failure, success};
-use crate::jsonrpc::params::elements;
+use crate::jsonrpc::params::{Elements, elements};
 use crate::limits::{ID_BYTES, Limits};
 use crate::pieces::Pieces;
 use crate::quote::{quote, shortened};
@@ -97,7 +97,7 @@ impl Batch {
     pub(crate) fn begin(message: &[u8], limits: &Limits) -> Self {
         let (requests, fault) = match find_requests(message, limits) {
             Ok(requests) => (requests, None),
-            Err(fault) => (Vec::new(), Some(failure(None, &fault))),
+            Err(fault) => (Vec::new(), Some(fault)),
         };
         let (answers, begun) = (Pieces::default(), Instant::now());
         Self { requests, answers, last: None, begun, refusal: None, fault }
@@ -122,11 +122,11 @@ impl Batch {
         if self.answers.len_bytes() + last_bytes > limits.batch_answer_bytes {
             let most = limits.batch_answer_bytes;
             let reason = format!("the answers before it in this batch exceed {most} bytes");
-            self.refuse_rest(Code::TooLargeRequest, reason);
+            self.refuse_rest(Code::ResponseTooLarge, reason);
         } else if self.begun.elapsed() > limits.batch_time {
             let most = limits.batch_time;
             let reason = format!("the calls before it in this batch took more than {most:?}");
-            self.refuse_rest(Code::Server, reason);
+            self.refuse_rest(Code::TimedOut, reason);
         }
         ControlFlow::Continue(())
     }
@@ -182,25 +182,36 @@ fn text_at<'m>(message: &'m [u8], place: &Range<usize>) -> &'m str {
 }
 
 /// Where the requests of a batch are, the first one last.
-fn find_requests(message: &[u8], limits: &Limits) -> Result<Vec<Range<usize>>, Error> {
-    let text = std::str::from_utf8(message).map_err(|fault| Error::new(Code::Parse, fault))?;
+fn find_requests(message: &[u8], limits: &Limits) -> Result<Vec<Range<usize>>, Json> {
+    let refused = |error| failure(None, &error);
+    let text =
+        std::str::from_utf8(message).map_err(|fault| refused(Error::new(Code::Parse, fault)))?;
     let requests = elements(text.trim_matches(SPACES), limits.batch_len);
-    let requests = requests.map_err(|fault| Error::new(Code::Parse, fault))?;
+    let requests = requests.map_err(|fault| refused(Error::new(Code::Parse, fault)))?;
     if requests.count == 0 {
-        return Err(Error::new(Code::InvalidRequest, "the batch is empty"));
+        return Err(refused(Error::new(Code::InvalidRequest, "the batch is empty")));
     }
     if requests.count > limits.batch_len {
-        let detail = format_args!(
-            "a batch of {} requests, at most {} are allowed: send several",
-            requests.count, limits.batch_len
-        );
-        return Err(Error::new(Code::InvalidRequest, detail));
+        return Err(too_large(&requests, limits.batch_len));
     }
     let place = |request: &RawValue| {
         let from = request.get().as_ptr() as usize - message.as_ptr() as usize;
         from..from + request.get().len()
     };
     Ok(requests.list.into_iter().rev().map(place).collect())
+}
+
+/// The answer to a batch with too many requests: as in geth a batch with one error, which has the
+/// first id, since clients look for their ids.
+fn too_large(requests: &Elements<'_>, most: usize) -> Json {
+    let mut requests_read = requests.list.iter().map(|request| CallRequest::parse(request.get()));
+    let id = requests_read.find_map(|request| request.ok()?.id);
+    let count = requests.count;
+    let detail = format_args!("a batch of {count} requests, at most {most} are allowed");
+    let mut answer = Pieces::from(vec![b'[']);
+    answer.append(failure(id, &Error::new(Code::BatchTooLarge, detail)).pieces);
+    answer.push(vec![b']']);
+    answer.into()
 }
 
 fn single(text: &str, calls: &mut Calls<'_>) -> Option<Json> {

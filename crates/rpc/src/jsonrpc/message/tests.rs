@@ -164,7 +164,16 @@ fn a_batch_is_answered_in_order_without_its_notifications() {
 #[test]
 fn an_empty_or_overlong_batch_is_one_invalid_request() {
     check_error("[]", json!(null), -32600, "the batch is empty");
-    check_error("[1,2,3,4]", json!(null), -32600, "a batch of 4 requests, at most 3");
+    let echo = |id| json!({"jsonrpc":"2.0","id":id,"method":"echo"});
+    let batches = [(json!([1, 2, 3, 4]), json!(null)), (json!([1, echo(7), 3, 4]), json!(7))];
+    for (batch, id) in batches {
+        let answer = answered(batch.to_string()).expect("an answer");
+        let error = &answer[0]["error"];
+        assert_eq!((&answer[0]["id"], answer.as_array().map(Vec::len)), (&id, Some(1)), "{answer}");
+        assert_eq!(error["code"], -32600, "{answer}");
+        assert_eq!(error["message"], "batch too large", "{answer}");
+        assert_eq!(error["data"]["err"], "a batch of 4 requests, at most 3 are allowed");
+    }
     check_error("[1,2,3,4,]", json!(null), -32700, "");
 }
 
@@ -176,7 +185,8 @@ fn a_batch_ends_when_its_time_is_over() {
     let answer = answer(batch.as_bytes(), &Echo, &limits).expect("an answer");
     let answer: Value = serde_json::from_slice(&answer.to_vec()).expect("JSON");
     assert_eq!(answer[0]["result"], json!([]));
-    assert_eq!(answer[1]["error"]["code"], -32000);
+    assert_eq!(answer[1]["error"]["code"], -32002);
+    assert_eq!(answer[1]["error"]["message"], "request timed out");
     let why = answer[1]["error"]["data"]["err"].to_string();
     assert!(why.contains("not called: the calls before it in this batch took more"), "{why}");
     assert_eq!(answer[2]["error"]["code"], -32600);
@@ -188,7 +198,8 @@ fn a_batch_ends_where_its_answers_grow_too_long() {
     let answer = answered(json!(batch).to_string()).expect("an answer");
     assert!(answer[0]["result"].is_string());
     for place in [1, 2] {
-        assert_eq!(answer[place]["error"]["code"], -38004, "{answer}");
+        assert_eq!(answer[place]["error"]["code"], -32003, "{answer}");
+        assert_eq!(answer[place]["error"]["message"], "response too large", "{answer}");
         assert_eq!(answer[place]["id"], place);
     }
 }
