@@ -3,7 +3,9 @@
 use crate::engine::Engine;
 use crate::error::Error;
 use alloy_primitives::B256;
-use execution::{Call, Overrides, SealedBlock, Senders, TraceOptions, Traced};
+use execution::{
+    Call, Deadline, Overrides, SealedBlock, Senders, TraceOptions, Traced, TracedCall, TracerConfig,
+};
 
 impl Engine {
     /// Makes a message call under a tracer, as [`call`](Self::call) makes it. The answer is JSON.
@@ -19,6 +21,22 @@ impl Engine {
     ) -> Result<Traced<String>, Error> {
         self.on_state(block_hash, |header, state| {
             execution::trace_call(self.chain(), header, call, overrides, options, state)
+        })
+    }
+
+    /// Makes calls and transactions under tracers, one after the other, on the state after a valid
+    /// block and on what those before have changed. See [`execution::trace_calls`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more.
+    pub fn trace_calls(
+        &self,
+        block_hash: B256,
+        calls: &[(TracedCall, TracerConfig)],
+        bounds: (&Deadline, usize),
+    ) -> Result<Traced<Vec<String>>, Error> {
+        self.on_state(block_hash, |header, state| {
+            execution::trace_calls(self.chain(), header, calls, bounds, state)
         })
     }
 

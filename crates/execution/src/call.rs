@@ -18,7 +18,8 @@ use revm::context::TxEnv;
 use revm::context_interface::block::BlobExcessGasAndPrice;
 use revm::context_interface::either::Either;
 use revm::context_interface::result::{
-    EVMError, ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError, Output, ResultGas,
+    EVMError, ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError, Output,
+    ResultAndState, ResultGas,
 };
 use revm::inspector::{Inspector, NoOpInspector};
 use revm::interpreter::instructions::host;
@@ -136,6 +137,9 @@ pub(crate) enum Ran {
     Inapplicable(String),
 }
 
+/// A tracer's answer, or why the run was stopped.
+pub(crate) type TracerAnswer = Result<String, TraceStop>;
+
 /// How a call ended.
 #[derive(Debug)]
 pub(crate) enum End {
@@ -202,26 +206,71 @@ impl<'a> Site<'a> {
         state: S,
         inspector: &mut I,
         tracing: Option<&TraceOptions>,
-    ) -> Result<(Ran, Option<Result<String, TraceStop>>), CallError>
+    ) -> Result<(Ran, Option<TracerAnswer>), CallError>
     where
         I: for<'c> Inspector<Context<'c, OverriddenState<'s, S>>>,
     {
-        let (env, state) = (self.environment(call), self.state(state));
-        let recorder = Recorder::new(self.chain, &self.header, state, None, true);
-        let mut db = BlockCache(revm::database::State::builder().with_database(recorder).build());
+        let mut db = self.cache(state);
+        let (result, traced) = self.run_in(&mut db, call, inspector, tracing)?;
+        let ran = match result {
+            Ok(found) => {
+                let (end, gas) = ended(&found.result);
+                Ran::Ended { end, gas }
+            }
+            Err(ran) => ran,
+        };
+        Ok((ran, traced))
+    }
+
+    /// The state as calls see it, with what is read of it and what they change.
+    pub(crate) fn cache<S: State>(&self, state: S) -> BlockCache<OverriddenState<'_, S>> {
+        let recorder = Recorder::new(self.chain, &self.header, self.state(state), None, true);
+        BlockCache(revm::database::State::builder().with_database(recorder).build())
+    }
+
+    /// Runs a call under an inspector and, where there is one, a tracer. What it changes is in the
+    /// result.
+    pub(crate) fn run_in<'s, S: State, I>(
+        &'s self,
+        db: &mut BlockCache<OverriddenState<'s, S>>,
+        call: &Call,
+        inspector: &mut I,
+        tracing: Option<&TraceOptions>,
+    ) -> Result<(Result<ResultAndState, Ran>, Option<TracerAnswer>), CallError>
+    where
+        I: for<'c> Inspector<Context<'c, OverriddenState<'s, S>>>,
+    {
+        let transaction = self.transaction(call);
+        self.run_transaction_in(db, (self.environment(call), transaction), call, inspector, tracing)
+    }
+
+    /// Runs a transaction in an environment; `call` says of it what a refusal needs.
+    pub(crate) fn run_transaction_in<'s, S: State, I>(
+        &'s self,
+        db: &mut BlockCache<OverriddenState<'s, S>>,
+        (env, transaction): (EvmEnv, TxEnv),
+        call: &Call,
+        inspector: &mut I,
+        tracing: Option<&TraceOptions>,
+    ) -> Result<(Result<ResultAndState, Ran>, Option<TracerAnswer>), CallError>
+    where
+        I: for<'c> Inspector<Context<'c, OverriddenState<'s, S>>>,
+    {
         // The inspector sees all collisions of contracts (EIP-7610).
         db.restart_exactly();
         let bounded = (opcode::TSTORE, Instruction::new(bounded_tstore::<OverriddenState<'_, S>>));
         let inspectors = (inspector, CodeInspector::until(self.deadline.clone()));
-        let mut evm = evm_with(&mut db, env, Some(bounded), inspectors);
+        let mut evm = evm_with(db, env, Some(bounded), inspectors);
         evm.set_inspector_enabled(true);
         let (_, (_, inspector), precompiles) = evm.components_mut();
         inspector.watch = tracing.map(|options| {
             Box::new(options.watch(precompiles.addresses().copied().collect(), 0, 0))
         });
         let result = match prepare(&mut evm, &self.overrides.state) {
-            Ok(()) => evm.transact_raw(self.transaction(call)),
-            Err(Inapplicable::Refused(reason)) => return Ok((Ran::Inapplicable(reason), None)),
+            Ok(()) => evm.transact_raw(transaction),
+            Err(Inapplicable::Refused(reason)) => {
+                return Ok((Err(Ran::Inapplicable(reason)), None));
+            }
             Err(Inapplicable::Read(error)) => Err(EVMError::Database(error)),
         };
         let watch = evm.components_mut().1.1.watch.take();
@@ -240,24 +289,27 @@ impl<'a> Site<'a> {
             return Err(CallError::OutOfTime);
         }
         match result {
-            Ok(found) => {
-                let (end, gas) = ended(&found.result);
-                Ok((Ran::Ended { end, gas }, traced))
-            }
+            Ok(found) => Ok((Ok(found), traced)),
             Err(EVMError::Transaction(reason)) => {
                 let balance = recorder.state.account(call.from)?.map(|account| account.balance);
                 let reason = money_first(call, balance.unwrap_or_default(), reason);
-                Ok((Ran::Refused(reason), None))
+                Ok((Err(Ran::Refused(reason)), None))
             }
             Err(error) => Err(BlockError::Internal(error.to_string()).into()),
         }
     }
 
-    /// The block and the chain as the call reads them.
-    fn environment(&self, call: &Call) -> EvmEnv {
+    /// The block and the chain as a transaction reads them.
+    pub(crate) fn strict_environment(&self) -> EvmEnv {
         let mut env = environment(self.chain, &self.header);
         // A block with a difficulty may have the rules of later forks: a genesis does.
         env.block_env.prevrandao.get_or_insert(self.header.mix_hash);
+        env
+    }
+
+    /// The block and the chain as the call reads them.
+    pub(crate) fn environment(&self, call: &Call) -> EvmEnv {
+        let mut env = self.strict_environment();
         env.cfg_env.disable_nonce_check = true;
         env.cfg_env.disable_eip3607 = true;
         env.cfg_env.disable_block_gas_limit = true;

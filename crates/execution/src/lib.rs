@@ -11,7 +11,8 @@
 //! - [`select()`] chooses the transactions of a block under construction.
 //! - [`create_access_list`] finds the access list of such a call.
 //! - [`simulate()`] runs calls in blocks that become part of no chain.
-//! - [`trace_call`] and [`trace_block`] run under a tracer, which tells what happened.
+//! - [`trace_call`], [`trace_calls`] and [`trace_block`] run under a tracer, which tells what
+//!   happened.
 //! - [`stateless`] is the input and the result of EIP-8025.
 //!
 //! The crate has no features, and is pure: no I/O, clock, threads or randomness. Gas is in units of
@@ -128,7 +129,7 @@ pub use named::FailedRead;
 pub use ommers::{OMMER_GENERATIONS, validate_ancestry};
 pub use overrides::{AccountOverride, BlockOverrides, Overrides, StateOverrides, StorageOverride};
 pub use payload::{decode_payload, validate_versioned_hashes};
-pub use proof_of_work::next_difficulty;
+pub use proof_of_work::{BlockReward, block_rewards, next_difficulty};
 pub use revert::revert_reason;
 pub use select::{Candidates, Selection, TransactionSource, select};
 pub use simulate::{
@@ -137,10 +138,10 @@ pub use simulate::{
 };
 pub use touched::{CreatedAccessList, create_access_list};
 pub use trace::{
-    CallTracerConfig, FlatCallTracerConfig, PrestateTracerConfig, StructLogConfig, TraceOptions,
-    TracerConfig,
+    CallTracerConfig, FlatCallTracerConfig, ParityTypes, PrestateTracerConfig, StructLogConfig,
+    TraceFilter, TraceOptions, TracerConfig,
 };
-pub use traced::{Traced, trace_block, trace_call};
+pub use traced::{Traced, TracedCall, trace_block, trace_call, trace_calls};
 pub use unsigned::{UnsignedCall, UnsignedTransaction, unsigned_transaction};
 pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,

@@ -1,11 +1,41 @@
 //! The rules of blocks with proof of work, but for the proof itself: that a seal was worth its
 //! difficulty (Ethash) is not checked.
 
-use crate::{ChainSpec, InvalidBlock};
+use crate::{Block, ChainSpec, InvalidBlock};
 use alloy_consensus::Header;
 use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
+use alloy_evm::block::calc::{base_block_reward, block_reward, ommer_reward};
 use alloy_hardforks::{EthereumHardfork, EthereumHardforks};
-use alloy_primitives::{U256, uint};
+use alloy_primitives::{Address, U256, uint};
+
+/// The payment for a block, or for an ommer of it, before the merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockReward {
+    /// The account that is paid.
+    pub author: Address,
+    /// Whether it is for an ommer of the block.
+    pub is_of_ommer: bool,
+    /// In wei.
+    pub value: u128,
+}
+
+/// The payments for a block and its ommers, none after the merge.
+pub fn block_rewards(chain: &ChainSpec, block: &Block) -> Vec<BlockReward> {
+    let number = block.header.number;
+    let Some(base) = base_block_reward(chain, number) else { return Vec::new() };
+    let ommers = &block.body.ommers;
+    let of_block = BlockReward {
+        author: block.header.beneficiary,
+        is_of_ommer: false,
+        value: block_reward(base, ommers.len()),
+    };
+    let of_ommers = ommers.iter().map(|ommer| BlockReward {
+        author: ommer.beneficiary,
+        is_of_ommer: true,
+        value: ommer_reward(base, number, ommer.number),
+    });
+    [of_block].into_iter().chain(of_ommers).collect()
+}
 
 const DIFFICULTY_MINIMUM: U256 = uint!(131_072_U256);
 const DIFFICULTY_BOUND_DIVISOR: U256 = uint!(2048_U256);
@@ -102,4 +132,40 @@ pub(crate) fn validate_fields(
         return Err(InvalidBlock::DaoExtraData(header.number));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_consensus::BlockBody;
+
+    #[test]
+    fn rewards_are_those_of_the_yellow_paper() {
+        let chain = ChainSpec::from_chain_id(1).expect("mainnet");
+        let block = |number, ommers: &[u64]| {
+            let header = |number| Header {
+                number,
+                beneficiary: Address::with_last_byte(number as u8),
+                ..Header::default()
+            };
+            let ommers = ommers.iter().map(|number| header(*number)).collect();
+            Block { header: header(number), body: BlockBody { ommers, ..BlockBody::default() } }
+        };
+        let check = |number, ommers: &[u64], expected: &[u128]| {
+            let rewards = block_rewards(&chain, &block(number, ommers));
+            let paid: Vec<_> =
+                rewards.iter().map(|reward| reward.value / 100_000_000_000_000).collect();
+            assert_eq!(paid, expected, "block {number}");
+            for (reward, number) in rewards.iter().skip(1).zip(ommers) {
+                assert!(reward.is_of_ommer);
+                assert_eq!(reward.author, Address::with_last_byte(*number as u8));
+            }
+        };
+        // In ten-thousandths of an ether.
+        check(1_000_000, &[], &[50_000]);
+        check(1_000_000, &[999_999, 999_994], &[53_125, 43_750, 12_500]);
+        check(5_000_000, &[4_999_998], &[30_937, 22_500]);
+        check(10_000_000, &[], &[20_000]);
+        check(20_000_000, &[], &[]);
+    }
 }

@@ -4,16 +4,22 @@ use crate::cache::BlockCache;
 use crate::call::{GasCap, Ran, Site};
 use crate::evm::{environment, evm};
 use crate::execute::{self, Executor, Receipts};
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, TransactionCodes};
 use crate::rules::BlockRules;
-use crate::trace::{Place, TraceOptions, TraceStop, TransactionEnd};
-use crate::{BlockError, Call, CallError, ChainSpec, Overrides, SealedBlock, Senders};
+use crate::trace::{Place, TraceOptions, TraceStop, TracerConfig, TransactionEnd};
+use crate::{
+    BlockError, Call, CallError, ChainSpec, Deadline, Overrides, SealedBlock, Senders, Transaction,
+};
 use alloy_consensus::{Header, Transaction as _};
 use alloy_evm::block::BlockExecutor as _;
 use alloy_evm::eth::EthBlockExecutor;
 use alloy_evm::{Evm, FromRecoveredTx as _};
+use alloy_primitives::Address;
+use revm::DatabaseCommit;
 use revm::context::TxEnv;
+use revm::context_interface::result::InvalidTransaction;
 use revm::inspector::NoOpInspector;
+use std::borrow::Cow;
 use witness::State;
 
 /// How a run under a tracer ended.
@@ -61,6 +67,113 @@ pub fn trace_call<S: State>(
             return Err(BlockError::Internal("a call was not traced".into()).into());
         }
     })
+}
+
+/// A message call, or a transaction, that is traced after a block.
+#[derive(Debug, Clone)]
+pub enum TracedCall {
+    /// A call, made as [`call()`](crate::call()) makes it.
+    Call(Box<Call>),
+    /// A transaction and its sender, checked as one of a block.
+    Signed(Box<Transaction>, Address),
+}
+
+impl TracedCall {
+    /// The call that a refusal speaks of.
+    fn call(&self) -> Cow<'_, Call> {
+        let (transaction, from) = match self {
+            Self::Call(call) => return Cow::Borrowed(call),
+            Self::Signed(transaction, sender) => (transaction, *sender),
+        };
+        let max_fee_per_gas = transaction.max_fee_per_gas();
+        Cow::Owned(Call {
+            from,
+            to: transaction.kind(),
+            gas: transaction.gas_limit(),
+            max_fee_per_gas,
+            max_priority_fee_per_gas: transaction
+                .max_priority_fee_per_gas()
+                .unwrap_or(max_fee_per_gas),
+            value: transaction.value(),
+            input: transaction.input().clone(),
+            access_list: transaction.access_list().cloned().unwrap_or_default(),
+            blob_hashes: transaction.blob_versioned_hashes().map(<[_]>::to_vec),
+            max_fee_per_blob_gas: transaction.max_fee_per_blob_gas().unwrap_or_default(),
+            authorization_list: transaction.authorization_list().map(<[_]>::to_vec),
+        })
+    }
+}
+
+/// Makes calls one after the other in the block of `header`, each with its tracer, on `state`, the
+/// state after that block, and on what those before it have changed. The answers are JSON; together
+/// they have so many bytes at most.
+///
+/// # Errors
+/// [`BlockError::State`] when the state cannot answer, and [`BlockError::Internal`].
+pub fn trace_calls<S: State>(
+    chain: &ChainSpec,
+    header: &Header,
+    calls: &[(TracedCall, TracerConfig)],
+    (deadline, bytes): (&Deadline, usize),
+    state: S,
+) -> Result<Traced<Vec<String>>, CallError> {
+    let overrides = Overrides::default();
+    let site = Site::new(chain, header, &overrides, GasCap::None);
+    let mut db = site.cache(state);
+    let (mut answers, mut taken) = (Vec::with_capacity(calls.len()), 0);
+    for (traced, tracer) in calls {
+        if deadline.is_over() {
+            return Ok(Traced::OutOfTime);
+        }
+        let options = TraceOptions {
+            tracer: tracer.clone(),
+            deadline: deadline.clone(),
+            bytes: bytes.saturating_sub(taken),
+        };
+        let call = traced.call();
+        let (environment, transaction) = match traced {
+            TracedCall::Call(call) => (site.environment(call), site.transaction(call)),
+            TracedCall::Signed(transaction, sender) => {
+                let signed = TxEnv::from_recovered_tx(&**transaction, *sender);
+                (site.strict_environment(), signed)
+            }
+        };
+        db.recorder().transaction = TransactionCodes::of(&transaction);
+        let run = (environment, transaction);
+        let (ran, traced) =
+            site.run_transaction_in(&mut db, run, &call, &mut NoOpInspector, Some(&options))?;
+        match (ran, traced) {
+            (Ok(found), Some(Ok(answer))) => {
+                taken += answer.len();
+                answers.push(answer);
+                db.note_written(&found.state);
+                db.commit(found.state);
+            }
+            (Ok(_), Some(Err(stop))) => return Ok(stop.into()),
+            (Err(Ran::Refused(reason)), _) => {
+                return Ok(Traced::Refused(refusal(&site, &call, &reason)));
+            }
+            (Err(Ran::Inapplicable(reason)), _) => return Ok(Traced::Refused(reason)),
+            (Ok(_) | Err(Ran::Ended { .. }), _) => {
+                return Err(BlockError::Internal("a call was not traced".into()).into());
+            }
+        }
+    }
+    Ok(Traced::Done(answers))
+}
+
+/// Why a call or transaction could not begin, in geth's words.
+fn refusal(site: &Site<'_>, call: &Call, reason: &InvalidTransaction) -> String {
+    let sender = call.from;
+    match reason {
+        InvalidTransaction::NonceTooHigh { tx, state } => {
+            format!("nonce too high: address {sender}, tx: {tx} state: {state}")
+        }
+        InvalidTransaction::NonceTooLow { tx, state } => {
+            format!("nonce too low: address {sender}, tx: {tx} state: {state}")
+        }
+        other => site.refusal(call, other),
+    }
 }
 
 /// Runs a block's transactions on `state`, which is the state after its parent, and traces all of

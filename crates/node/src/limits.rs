@@ -79,6 +79,12 @@ pub(crate) const LONGEST_EVM_TRACE_TIME: Duration = Duration::from_secs(60);
 /// and geth makes gigabytes of a loop.
 pub(crate) const EVM_TRACE_BYTES: usize = 64 << 20;
 
+/// The most blocks of a `trace_filter`: each runs again.
+pub(crate) const TRACED_BLOCKS: u64 = 100;
+
+/// The most calls of a `trace_callMany`.
+pub(crate) const TRACED_CALLS: usize = 1_000;
+
 /// Traces that run at a time: two answers of the largest size are made then.
 pub(crate) const EVM_TRACES: usize = 2;
 

@@ -33,6 +33,9 @@ pub(crate) struct CallTracer {
 pub(super) struct CallFrame {
     pub(super) op: u8,
     pub(super) from: Address,
+    /// The account that is called, created or paid.
+    pub(super) account: Address,
+    /// The same, but for a creation that failed.
     pub(super) to: Option<Address>,
     pub(super) input: Bytes,
     pub(super) gas: u64,
@@ -170,6 +173,7 @@ impl Tracer for CallTracer {
         self.frames.push(CallFrame {
             op: entry.op,
             from: entry.from,
+            account: entry.to,
             to: Some(entry.to),
             input: entry.input.clone(),
             gas: entry.gas,

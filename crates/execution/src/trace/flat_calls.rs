@@ -65,7 +65,7 @@ impl FlatCallTracer {
     }
 }
 
-const fn kind(op: u8) -> &'static str {
+pub(super) const fn kind(op: u8) -> &'static str {
     match op {
         op::CREATE | op::CREATE2 => "create",
         op::SELFDESTRUCT => "suicide",
@@ -73,7 +73,7 @@ const fn kind(op: u8) -> &'static str {
     }
 }
 
-fn write_action(out: &mut String, frame: &CallFrame) {
+pub(super) fn write_action(out: &mut String, frame: &CallFrame) {
     let name = OpCode::name_by_op(frame.op).to_lowercase();
     let value = frame.value.unwrap_or_default();
     json::member(out, "action");
@@ -142,7 +142,7 @@ fn write_transaction(out: &mut String, at: Option<&Place>) {
 }
 
 /// OpenEthereum's words for geth's.
-fn parity(fault: &str) -> &str {
+pub(super) fn parity(fault: &str) -> &str {
     match fault {
         "contract creation code storage out of gas"
         | "out of gas"

@@ -1,4 +1,5 @@
-//! Tracers: what a transaction does, as geth's tracers tell it (`eth/tracers` of 1.17.8).
+//! Tracers: what a transaction does, as geth's tracers tell it (`eth/tracers` of 1.17.8), and as
+//! OpenEthereum's module `trace` does.
 //!
 //! [`Watch`] follows a run from the EVM's inspector and tells a [`Tracer`] of it, which writes its
 //! answer as JSON and counts the bytes.
@@ -8,16 +9,20 @@ mod flat_calls;
 mod instruction;
 mod json;
 mod mux;
+mod parity;
 mod precompiled;
 mod preimages;
 mod prestate;
 mod selectors;
+mod state_diff;
 mod struct_logs;
 mod view;
+mod vm_trace;
 mod watch;
 
 pub use calls::CallTracerConfig;
 pub use flat_calls::FlatCallTracerConfig;
+pub use parity::{ParityTypes, TraceFilter};
 pub use prestate::PrestateTracerConfig;
 pub use struct_logs::StructLogConfig;
 
@@ -29,6 +34,7 @@ use alloy_primitives::map::AddressSet;
 use calls::CallTracer;
 use flat_calls::FlatCallTracer;
 use mux::MuxTracer;
+use parity::{ParityTracer, TraceLister};
 use preimages::PreimageTracer;
 use prestate::PrestateTracer;
 use selectors::{NoopTracer, SelectorTracer};
@@ -54,6 +60,10 @@ pub enum TracerConfig {
     Selectors,
     /// `noopTracer`: nothing.
     Noop,
+    /// The answer of `trace_replayTransaction`.
+    Parity(ParityTypes),
+    /// The traces of `trace_transaction` that a filter lets through, a line of JSON each.
+    Traces(TraceFilter),
 }
 
 impl TracerConfig {
@@ -72,6 +82,8 @@ impl TracerConfig {
             }
             Self::Selectors => Box::new(SelectorTracer::new(precompiled.clone())),
             Self::Noop => Box::new(NoopTracer),
+            Self::Parity(types) => Box::new(ParityTracer::new(*types, precompiled.clone())),
+            Self::Traces(filter) => Box::new(TraceLister::new(filter.clone(), precompiled.clone())),
         }
     }
 }

@@ -51,8 +51,15 @@ pub(super) fn asked(api: &Api, mut params: Params<'_>, default_gas: u64) -> Resu
 /// Reads the parameter that says what is called.
 pub(super) fn called(api: &Api, params: &mut Params<'_>, default_gas: u64) -> Result<Call, Error> {
     let Object(request): Object<Request> = params.next("call")?;
-    let UnsignedCall { call, gas, .. } = request.call(api.engine.chain().chain_id())?;
-    Ok(Call { gas: gas.map_or(default_gas, |gas| gas.min(api.bounds.gas)), ..call })
+    let unsigned = request.call(api.engine.chain().chain_id())?;
+    Ok(with_gas(unsigned, default_gas, api.bounds.gas))
+}
+
+/// The call with the gas that it may have, at most so much; one that says nothing of it has
+/// `default_gas`.
+pub(super) fn with_gas(unsigned: UnsignedCall, default_gas: u64, most: u64) -> Call {
+    let UnsignedCall { call, gas, .. } = unsigned;
+    Call { gas: gas.map_or(default_gas, |gas| gas.min(most)), ..call }
 }
 
 /// The overrides of state and block.

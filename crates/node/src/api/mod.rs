@@ -25,6 +25,7 @@ mod network;
 mod new_payload;
 mod offered;
 mod overview;
+mod parity;
 mod payload;
 mod pool;
 mod raw;
@@ -479,6 +480,15 @@ const PUBLIC: &[Entry] = &[
     quick("net_peerCount", network::peer_count),
     quick("net_version", identity::net_version),
     quick("rpc_modules", identity::modules),
+    method("trace_block", parity::block),
+    method("trace_call", parity::call),
+    method("trace_callMany", parity::call_many),
+    method("trace_filter", parity::filter),
+    method("trace_get", parity::get),
+    method("trace_rawTransaction", parity::raw_transaction),
+    method("trace_replayBlockTransactions", parity::replay_block),
+    method("trace_replayTransaction", parity::replay_transaction),
+    method("trace_transaction", parity::transaction),
     method("txpool_content", pool::content),
     method("txpool_contentFrom", pool::content_from),
     method("txpool_inspect", pool::inspect),

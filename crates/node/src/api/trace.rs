@@ -1,11 +1,12 @@
 //! `debug_trace*`: calls, and transactions run again, under a tracer. Words of errors are geth's.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use alloy_primitives::B256;
 use engine::BlockRecord;
 use engine_api::json::{Data, FixedData, Object};
-use execution::{TraceOptions, Traced, decode_block, recover_senders};
+use execution::{TraceOptions, Traced, TracerConfig, decode_block, recover_senders};
 use rpc::{Code, Error, Json, Params, Pieces};
 
 use super::blocks::{BlockId, NumberOrTag};
@@ -105,7 +106,15 @@ fn config(mut params: Params<'_>) -> Result<TraceConfig<'_>, Error> {
 
 /// Waits for a turn, from which on the time counts.
 fn begun(api: &Api, config: &TraceConfig<'_>) -> Result<(TraceTurn, TraceOptions), Error> {
-    let (tracer, time) = (config.tracer()?, config.time()?);
+    begin(api, config.tracer()?, config.time()?)
+}
+
+/// Waits for a turn of a tracer, which may run so long, or as long as all calls.
+pub(super) fn begin(
+    api: &Api,
+    tracer: TracerConfig,
+    time: Option<Duration>,
+) -> Result<(TraceTurn, TraceOptions), Error> {
     let turn = TraceTurn::take()?;
     let deadline = time.map_or_else(|| api.bounds.deadline(), deadline);
     Ok((turn, TraceOptions { tracer, deadline, bytes: EVM_TRACE_BYTES }))
@@ -127,7 +136,7 @@ fn traced(
     done(traced.map_err(refusal)?)
 }
 
-fn done<T>(traced: Traced<T>) -> Result<T, Error> {
+pub(super) fn done<T>(traced: Traced<T>) -> Result<T, Error> {
     match traced {
         Traced::Done(answer) => Ok(answer),
         Traced::Refused(reason) => Err(Error::failed_call(format!("tracing failed: {reason}"))),
@@ -136,14 +145,14 @@ fn done<T>(traced: Traced<T>) -> Result<T, Error> {
             let most = EVM_TRACE_BYTES >> 20;
             let detail = format!(
                 "the answer has more than {most} MiB; leave out memory, stack and storage, set \
-                 limit, or choose another tracer"
+                 limit, choose another tracer, or ask for fewer blocks"
             );
-            Err(Error::new(Code::ClientLimit, detail))
+            Err(Error::new(Code::LimitExceeded, detail))
         }
     }
 }
 
-fn json(answer: String) -> Json {
+pub(super) fn json(answer: String) -> Json {
     Pieces::from(answer.into_bytes()).into()
 }
 

@@ -23,14 +23,14 @@ impl TraceTurn {
     /// Waits for a turn.
     ///
     /// # Errors
-    /// [`Code::ClientLimit`] if too many wait already.
+    /// [`Code::LimitExceeded`] if too many wait already.
     pub(super) fn take() -> Result<Self, Error> {
         let mut counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.running >= EVM_TRACES {
             if counts.waiting >= EVM_TRACES_WAITING {
                 let detail =
                     format!("{EVM_TRACES} traces run and {EVM_TRACES_WAITING} wait; ask again");
-                return Err(Error::new(Code::ClientLimit, detail));
+                return Err(Error::new(Code::LimitExceeded, detail));
             }
             counts.waiting += 1;
             let is_full = |counts: &mut Counts| counts.running >= EVM_TRACES;

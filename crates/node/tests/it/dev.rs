@@ -17,7 +17,7 @@ pub(crate) const OTHER: &str = "0x2222222222222222222222222222222222222222";
 /// A program that runs until this is dropped.
 pub(crate) struct Dev {
     program: Child,
-    client: Client,
+    pub(crate) client: Client,
     pub(crate) address: String,
     /// The lines before its address.
     printed: Vec<String>,
@@ -49,7 +49,7 @@ impl Dev {
         answer.unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
-    async fn refused(&mut self, method: &str, params: Value, code: Code, words: &str) {
+    pub(crate) async fn refused(&mut self, method: &str, params: Value, code: Code, words: &str) {
         let error = unwrap(self.client.call(method, params).await).expect_err(method);
         assert_eq!(error.code, Error::new(code, "").code, "{method}: {error}");
         let said = format!("{error}");

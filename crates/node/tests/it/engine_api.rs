@@ -287,7 +287,7 @@ async fn the_node_says_who_it_is() {
     let client = node.public("web3_clientVersion", json!([])).await.expect("a client");
     assert!(client.as_str().is_some_and(|client| client.starts_with("Deponent/v")), "{client}");
     let modules = node.public("rpc_modules", json!([])).await.expect("modules");
-    let names = ["admin", "debug", "deponent", "eth", "net", "rpc", "txpool", "web3"];
+    let names = ["admin", "debug", "deponent", "eth", "net", "rpc", "trace", "txpool", "web3"];
     assert_eq!(
         modules,
         json!(names.map(|name| (name, "1.0")).into_iter().collect::<BTreeMap<_, _>>())

@@ -73,7 +73,7 @@ fn ops(random: &mut Random, depth: usize) -> String {
     }
 }
 
-fn code(random: &mut Random) -> String {
+pub(crate) fn code(random: &mut Random) -> String {
     let ops: String = (0..1 + random.below(8)).map(|_| ops(random, 0)).collect();
     let ends = ["60206060f3", "60206060f3", "60206060f3", "60206060f3", "00", "60206060fd", "fe"];
     format!("0x{ops}{}", random.pick(&ends))

@@ -26,6 +26,7 @@ mod load;
 mod log;
 mod metrics;
 mod page;
+mod parity;
 mod persistence;
 mod pool;
 #[cfg(target_os = "linux")]
