@@ -84,11 +84,19 @@ impl Engine {
         blocks: Vec<BlockCalls>,
         options: SimulationOptions,
     ) -> Result<Simulation, Error> {
-        let nodes = self.shared.chain.database.nodes();
-        self.on_state(block_hash, |header, state| {
-            let state = RootsOfCall { nodes, state };
+        self.on_rooted_state(block_hash, |header, state| {
             execution::simulate(self.chain(), (header, block_hash), blocks, options, state)
         })
+    }
+
+    /// Runs something on the state after a block, which tells roots.
+    pub(crate) fn on_rooted_state<T, E: Into<CallError>>(
+        &self,
+        block_hash: B256,
+        run: impl FnOnce(&Header, RootsOfCall<'_>) -> Result<T, E>,
+    ) -> Result<T, Error> {
+        let nodes = self.shared.chain.database.nodes();
+        self.on_state(block_hash, |header, state| run(header, RootsOfCall { nodes, state }))
     }
 
     /// Runs something on the state after a block.
@@ -116,7 +124,7 @@ impl Engine {
 
 /// The state after a block, and the roots of what calls make of it.
 #[derive(Debug)]
-struct RootsOfCall<'a> {
+pub(crate) struct RootsOfCall<'a> {
     nodes: &'a NodeStore,
     state: VersionState<'a>,
 }

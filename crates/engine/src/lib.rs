@@ -94,6 +94,7 @@ mod lookup;
 mod new_payload;
 mod options;
 mod orphans;
+mod ranges;
 mod read;
 #[cfg(test)]
 mod samples;
@@ -126,7 +127,8 @@ pub use lookup::{ChainSince, index_old_blocks};
 pub use new_payload::Payload;
 pub use options::EngineOptions;
 pub use orphans::SyncProgress;
-pub use read::view::StateView;
+pub use ranges::{ModifiedAccount, StorageRange};
+pub use read::view::{AccountRange, StateView};
 pub use witnesses::assembled::Assembled;
 
 #[cfg(test)]

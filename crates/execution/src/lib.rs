@@ -13,6 +13,7 @@
 //! - [`simulate()`] runs calls in blocks that become part of no chain.
 //! - [`trace_call`], [`trace_calls`] and [`trace_block`] run under a tracer, which tells what
 //!   happened.
+//! - [`step_through`] runs a block again and looks at it between its transactions.
 //! - [`stateless`] is the input and the result of EIP-8025.
 //!
 //! The crate has no features, and is pure: no I/O, clock, threads or randomness. Gas is in units of
@@ -97,6 +98,7 @@ mod rules;
 mod select;
 mod simulate;
 pub mod stateless;
+mod steps;
 mod touched;
 mod trace;
 mod traced;
@@ -136,6 +138,7 @@ pub use simulate::{
     BlockCalls, Refusal, RefusalKind, RootedState, SimulatedBlock, SimulatedCall, SimulatedLog,
     Simulation, SimulationOptions, simulate,
 };
+pub use steps::{Stepped, step_through};
 pub use touched::{CreatedAccessList, create_access_list};
 pub use trace::{
     CallTracerConfig, FlatCallTracerConfig, ParityTypes, PrestateTracerConfig, StructLogConfig,

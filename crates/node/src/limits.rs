@@ -82,6 +82,14 @@ pub(crate) const EVM_TRACE_BYTES: usize = 64 << 20;
 /// The most blocks of a `trace_filter`: each runs again.
 pub(crate) const TRACED_BLOCKS: u64 = 100;
 
+/// The most accounts or slots of an answer of `debug_accountRange` and `debug_storageRangeAt`, as
+/// geth.
+pub(crate) const STATE_RANGE: usize = 256;
+
+/// The most accounts of an answer of `debug_getModifiedAccountsBy*`: several full blocks change as
+/// many.
+pub(crate) const MODIFIED_ACCOUNTS: usize = 100_000;
+
 /// The most calls of a `trace_callMany`.
 pub(crate) const TRACED_CALLS: usize = 1_000;
 

@@ -10,6 +10,7 @@ use crate::shared::Chain;
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use state::Database;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use trie::versioned::{self, Version};
@@ -109,6 +110,15 @@ impl State for VersionState<'_> {
     }
 }
 
+/// Accounts of a state, in the order of their hashed addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountRange {
+    /// Hashed addresses and accounts.
+    pub accounts: Vec<(B256, Account)>,
+    /// The first hashed address behind them, if there is one.
+    pub next: Option<B256>,
+}
+
 /// The state after one block, to read from. It has no way to write.
 #[derive(Debug, Clone)]
 pub struct StateView {
@@ -159,6 +169,45 @@ impl StateView {
                 Ok(self.reader().code(account.code_hash)?)
             }
             _ => Ok(Bytes::new()),
+        }
+    }
+
+    /// Which version of the state it is.
+    pub(crate) const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Accounts by their hashed addresses, from one on, at most so many.
+    ///
+    /// # Errors
+    /// As for [`account`](Self::account).
+    pub fn accounts_from(&self, start: &B256, most: usize) -> Result<AccountRange, Error> {
+        let (mut accounts, mut next) = (Vec::new(), None);
+        versioned::accounts_from(
+            self.database.nodes(),
+            &self.version,
+            start,
+            |key, account, _| {
+                if accounts.len() == most {
+                    next = Some(key);
+                    return ControlFlow::Break(());
+                }
+                accounts.push((key, account));
+                ControlFlow::Continue(())
+            },
+        )?;
+        Ok(AccountRange { accounts, next })
+    }
+
+    /// A code that some account of some block has or had, by its hash.
+    ///
+    /// # Errors
+    /// [`Error::State`] when the database cannot be read.
+    pub fn code_by_hash(&self, code_hash: B256) -> Result<Option<Bytes>, Error> {
+        match self.reader().code(code_hash) {
+            Ok(code) => Ok(Some(code)),
+            Err(StateError::MissingCode(_)) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -28,6 +28,7 @@ mod overview;
 mod parity;
 mod payload;
 mod pool;
+mod ranges;
 mod raw;
 mod sign;
 mod simulate;
@@ -462,15 +463,21 @@ const PUBLIC: &[Entry] = &[
     quick("eth_uninstallFilter", filters::uninstall),
     quick("admin_nodeInfo", network::node_info),
     quick("admin_peers", network::peers),
+    method("debug_accountRange", ranges::accounts),
     method("debug_chainConfig", config::chain),
+    method("debug_codeByHash", ranges::code),
     method("debug_executionWitness", debug::execution_witness),
     method("debug_executionWitnessByBlockHash", debug::execution_witness_by_hash),
     method("debug_executionWitnessByHash", debug::execution_witness_by_hash),
+    method("debug_getModifiedAccountsByHash", ranges::modified_by_hash),
+    method("debug_getModifiedAccountsByNumber", ranges::modified_by_number),
     method("debug_getRawBlock", raw::block),
     method("debug_getRawBlockAccessList", block_access_list::raw),
     method("debug_getRawHeader", raw::header),
     method("debug_getRawReceipts", raw::receipts),
     method("debug_getRawTransaction", raw::transaction),
+    method("debug_intermediateRoots", ranges::roots),
+    method("debug_storageRangeAt", ranges::storage),
     method("debug_traceBlock", trace::block),
     method("debug_traceBlockByHash", trace::block_by_hash),
     method("debug_traceBlockByNumber", trace::block_by_number),

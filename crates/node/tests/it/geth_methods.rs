@@ -2,7 +2,7 @@
 
 use crate::geth::LOGGERS;
 use crate::support::{CONTRACT, with_floats};
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use rpc::{ClientError, SessionClient};
 use serde_json::{Value, json};
 
@@ -145,6 +145,41 @@ fn slot_calls(hashes: &[Value]) -> Vec<(&'static str, Value)> {
     calls
 }
 
+/// Parts of the states, and refusals in the same words.
+fn range_calls(hashes: &[Value]) -> Vec<(&'static str, Value)> {
+    let middle = format!("0x80{}", "00".repeat(31));
+    let mut calls = vec![
+        ("debug_accountRange", json!(["0xffff", "0x", 1, false, false, true])),
+        ("debug_accountRange", json!([B256::repeat_byte(1), "0x", 1, false, false, true])),
+        ("debug_accountRange", json!(["latest", "0x", 2, false, true, false])),
+        ("debug_accountRange", json!(["latest", "0x12", 300, true, true, true])),
+        ("debug_intermediateRoots", json!([B256::repeat_byte(1)])),
+        ("debug_getModifiedAccountsByNumber", json!([3, 3])),
+        ("debug_getModifiedAccountsByNumber", json!([4, 3])),
+        ("debug_getModifiedAccountsByNumber", json!([0])),
+        ("debug_getModifiedAccountsByNumber", json!([65535])),
+        ("debug_getModifiedAccountsByNumber", json!([1, 65535])),
+        ("debug_getModifiedAccountsByHash", json!([B256::repeat_byte(1)])),
+        ("debug_getModifiedAccountsByHash", json!([hashes[1], B256::repeat_byte(1)])),
+        ("debug_getModifiedAccountsByHash", json!([hashes[2], hashes[1]])),
+    ];
+    for (number, hash) in hashes.iter().enumerate() {
+        let number = json!(format!("{number:#x}"));
+        calls.push(("debug_intermediateRoots", json!([hash])));
+        for (start, most) in [("0x", 3), (&*middle, 4), ("0x", 256), (&*middle, 1)] {
+            for id in [hash, &number] {
+                let params = json!([id, start, most, most == 4, true, true]);
+                calls.push(("debug_accountRange", params));
+            }
+            for address in [LOGGERS[0], CONTRACT, Address::repeat_byte(0x99)] {
+                calls.push(("debug_storageRangeAt", json!([hash, 0, address, start, most])));
+            }
+        }
+        calls.push(("debug_storageRangeAt", json!([number, 10_000, CONTRACT, "0x", 5])));
+    }
+    calls
+}
+
 async fn answer(client: &SessionClient, method: &str, params: &Value) -> Result<Value, String> {
     match client.call(method, params).await {
         Ok(answer) => Ok(with_floats(answer)),
@@ -166,6 +201,7 @@ pub(crate) async fn differences(ours: &SessionClient, geth: &SessionClient) -> V
     }
     let mut differ = Vec::new();
     let words = log_calls(&hashes).into_iter().chain(slot_calls(&hashes));
+    let words = words.chain(range_calls(&hashes));
     for (method, params) in words {
         let [one, other] = [ours, geth].map(|client| answer(client, method, &params));
         let (one, other) = (one.await, other.await);

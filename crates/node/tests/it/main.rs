@@ -34,6 +34,7 @@ mod public_calls;
 mod published;
 mod quickstart;
 mod quotes;
+mod ranges;
 mod replay;
 mod rest;
 mod small_methods;

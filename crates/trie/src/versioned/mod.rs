@@ -14,6 +14,7 @@ mod listing;
 mod memory;
 mod node;
 mod overlay;
+mod range;
 mod read;
 pub(crate) mod record;
 mod record_arena;
@@ -30,6 +31,7 @@ pub use address::{NodeAddress, RecordError, RecordReader, RecordSink, Records, V
 pub use block::BlockTrie;
 pub use listing::Lister;
 pub use memory::MemoryRecords;
+pub use range::{accounts_from, changed_accounts, slots_from};
 pub use read::{Shortcuts, SlotRead, account, account_proof, slot};
 pub use shard::{Shard, StateKey};
 pub use sweep::{SweepCursor, sweep};
