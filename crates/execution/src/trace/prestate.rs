@@ -186,8 +186,11 @@ impl PrestateTracer {
                 is_changed = true;
                 changed.nonce = info.nonce;
             }
-            // geth gives no hash to an account that does not exist, not even that of emptiness.
-            let exists = !info.is_empty() || view.account_before(*address).is_some();
+            // geth gives no hash to an account that does not exist, not even that of emptiness. An
+            // empty one that is touched does not exist any more (EIP-161).
+            let is_removed = view.spec().is_enabled_in(SpecId::SPURIOUS_DRAGON)
+                && loaded.is_some_and(|loaded| loaded.is_touched());
+            let exists = !info.is_empty() || !is_removed && view.account_before(*address).is_some();
             let hash = if exists { info.code_hash } else { B256::ZERO };
             if account.code_hash.unwrap_or(KECCAK256_EMPTY) != hash {
                 is_changed = true;
