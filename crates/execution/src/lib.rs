@@ -141,8 +141,8 @@ pub use simulate::{
 pub use steps::{Stepped, step_through};
 pub use touched::{CreatedAccessList, create_access_list};
 pub use trace::{
-    CallTracerConfig, FlatCallTracerConfig, ParityTypes, PrestateTracerConfig, StructLogConfig,
-    TraceFilter, TraceOptions, TracerConfig,
+    CallTracerConfig, Erc7562TracerConfig, FlatCallTracerConfig, ParityTypes, PrestateTracerConfig,
+    StructLogConfig, TraceFilter, TraceOptions, TracerConfig,
 };
 pub use traced::{Traced, TracedCall, trace_block, trace_call, trace_calls};
 pub use unsigned::{UnsignedCall, UnsignedTransaction, unsigned_transaction};

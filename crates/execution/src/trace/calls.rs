@@ -77,8 +77,15 @@ impl CallTracer {
         }
     }
 
-    /// Writes a frame and those below it; `is_undone` if a frame above it has failed.
-    fn write(&self, out: &mut String, place: usize, is_undone: bool) {
+    /// Writes a frame and those below it; `is_undone` if a frame above it has failed. `more` writes
+    /// further members of the frame at a place.
+    pub(super) fn write(
+        &self,
+        out: &mut String,
+        place: usize,
+        is_undone: bool,
+        more: &mut dyn FnMut(&mut String, usize),
+    ) {
         let frame = &self.frames[place];
         let is_undone = is_undone || frame.fault.is_some();
         out.push('{');
@@ -97,7 +104,9 @@ impl CallTracer {
         frame.write_result(out);
         if !frame.calls.is_empty() {
             json::member(out, "calls");
-            json::list(out, &frame.calls, |out, call| self.write(out, *call, is_undone));
+            json::list(out, &frame.calls, |out, call| {
+                self.write(out, *call, is_undone, more);
+            });
         }
         if !frame.logs.is_empty() && !is_undone {
             json::member(out, "logs");
@@ -109,6 +118,7 @@ impl CallTracer {
         }
         json::member(out, "type");
         json::text(out, OpCode::name_by_op(frame.op));
+        more(out, place);
         out.push('}');
     }
 }
@@ -219,7 +229,7 @@ impl Tracer for CallTracer {
         let mut out = String::with_capacity(self.taken);
         match self.frames.is_empty() {
             true => out.push_str("null"),
-            false => self.write(&mut out, 0, false),
+            false => self.write(&mut out, 0, false, &mut |_, _| {}),
         }
         out
     }

@@ -5,6 +5,7 @@
 //! answer as JSON and counts the bytes.
 
 mod calls;
+mod erc7562;
 mod flat_calls;
 mod instruction;
 mod json;
@@ -21,6 +22,7 @@ mod vm_trace;
 mod watch;
 
 pub use calls::CallTracerConfig;
+pub use erc7562::Erc7562TracerConfig;
 pub use flat_calls::FlatCallTracerConfig;
 pub use parity::{ParityTypes, TraceFilter};
 pub use prestate::PrestateTracerConfig;
@@ -32,6 +34,7 @@ pub(crate) use watch::{Place, TraceStop, TransactionEnd, Watch};
 use crate::deadline::Deadline;
 use alloy_primitives::map::AddressSet;
 use calls::CallTracer;
+use erc7562::Erc7562Tracer;
 use flat_calls::FlatCallTracer;
 use mux::MuxTracer;
 use parity::{ParityTracer, TraceLister};
@@ -48,6 +51,8 @@ pub enum TracerConfig {
     StructLogs(StructLogConfig),
     /// `callTracer`: the tree of calls.
     Calls(CallTracerConfig),
+    /// `erc7562Tracer`: the tree of calls, with what each of them uses.
+    Erc7562(Erc7562TracerConfig),
     /// `flatCallTracer`: the calls as a list.
     FlatCalls(FlatCallTracerConfig),
     /// `prestateTracer`: the accounts and slots before the transaction.
@@ -71,6 +76,7 @@ impl TracerConfig {
         match self {
             Self::StructLogs(config) => Box::new(StructLogger::new(*config)),
             Self::Calls(config) => Box::new(CallTracer::new(*config, first_log)),
+            Self::Erc7562(config) => Box::new(Erc7562Tracer::new(config, first_log)),
             Self::FlatCalls(config) => Box::new(FlatCallTracer::new(*config, precompiled.clone())),
             Self::Prestate(config) => Box::new(PrestateTracer::new(*config)),
             Self::Preimages => Box::new(PreimageTracer::default()),

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use engine_api::json::{Object, Quantity};
+use engine_api::json::{List, Object, Quantity};
 use execution::{
-    CallTracerConfig, FlatCallTracerConfig, Overrides, PrestateTracerConfig, StructLogConfig,
-    TracerConfig,
+    CallTracerConfig, Erc7562TracerConfig, FlatCallTracerConfig, Overrides, PrestateTracerConfig,
+    StructLogConfig, TracerConfig,
 };
 use rpc::{Error, quote};
 use serde::Deserialize;
@@ -20,6 +20,7 @@ use crate::limits::LONGEST_EVM_TRACE_TIME;
 const TRACERS: &[&str] = &[
     "4byteTracer",
     "callTracer",
+    "erc7562Tracer",
     "flatCallTracer",
     "keccak256PreimageTracer",
     "muxTracer",
@@ -58,6 +59,32 @@ pub(super) struct TraceConfig<'a> {
 struct CallTracerFields {
     only_top_call: Option<bool>,
     with_log: Option<bool>,
+}
+
+/// The configuration of `erc7562Tracer`.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Erc7562TracerFields {
+    ignored_opcodes: Option<List<Quantity, 256>>,
+    with_log: Option<bool>,
+    /// How much of the stack geth keeps for itself.
+    #[serde(rename = "stackTopItemsSize")]
+    _stack_top_items_size: Option<u64>,
+}
+
+impl Erc7562TracerFields {
+    fn config(self) -> Result<TracerConfig, Error> {
+        let opcode = |Quantity(op): Quantity| {
+            u8::try_from(op).map_err(|_| {
+                Error::invalid_params(format!("ignoredOpcodes: {op:#x} is no opcode of one byte"))
+            })
+        };
+        let ignored = self.ignored_opcodes.map(|List(ops)| ops.into_iter().map(opcode).collect());
+        Ok(TracerConfig::Erc7562(Erc7562TracerConfig {
+            ignored_opcodes: ignored.transpose()?,
+            with_log: self.with_log.unwrap_or_default(),
+        }))
+    }
 }
 
 /// The configuration of `flatCallTracer`.
@@ -169,6 +196,7 @@ fn named(name: &str, config: Option<&RawValue>) -> Result<TracerConfig, Error> {
                 with_log: with_log.unwrap_or_default(),
             })
         }
+        "erc7562Tracer" => fields::<Erc7562TracerFields>(config)?.config()?,
         "flatCallTracer" => {
             let fields: FlatCallTracerFields = fields(config)?;
             TracerConfig::FlatCalls(FlatCallTracerConfig {

@@ -44,6 +44,13 @@ fn more_tracers() -> Vec<Value> {
             "convertParityErrors": true, "includePrecompiles": true,
         }}),
         json!({"tracer": "callTracer", "timeout": "10s", "reexec": 5}),
+        json!({"tracer": "erc7562Tracer"}),
+        json!({"tracer": "erc7562Tracer", "tracerConfig": {
+            "withLog": true, "ignoredOpcodes": ["0x5b", "0xf1"], "stackTopItemsSize": 1,
+        }}),
+        json!({"tracer": "muxTracer", "tracerConfig": {
+            "erc7562Tracer": {"ignoredOpcodes": []}, "callTracer": null,
+        }}),
     ]
 }
 
@@ -308,14 +315,20 @@ pub(crate) async fn differences(sessions: &[SessionClient; 2]) -> Vec<String> {
         call(json!([asked[0], asked[1], config]));
     }
     requests.extend(of_blocks(&sessions[0]).await);
-    let mut differ = Vec::new();
+    let (mut differ, mut too_long) = (Vec::new(), 0);
     for (method, params) in &requests {
         let [ours, geth] = [&sessions[0], &sessions[1]];
         let [ours, geth] = [answer(ours, method, params).await, answer(geth, method, params).await];
+        // geth has no bound but time.
+        if ours["code"] == -32005 {
+            too_long += 1;
+            continue;
+        }
         if let Some(found) = difference("", &ours, &geth) {
             differ.push(format!("{method} {params}: {found}"));
         }
     }
+    assert!(too_long < 20, "{too_long} answers are too long");
     differ
 }
 
