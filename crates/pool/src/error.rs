@@ -195,8 +195,8 @@ pub enum Refusal {
     /// A transaction with this nonce is there, and this one does not pay enough more.
     #[error("replacement transaction underpriced")]
     ReplacementUnderpriced,
-    /// The pool has a transaction with blobs and this nonce, and a fee, which the text names, is not
-    /// enough higher.
+    /// The pool has a transaction with blobs and this nonce, and a fee, which the text names, is
+    /// not enough higher.
     #[error("replacement transaction underpriced: {0}")]
     BlobReplacementUnderpriced(String),
     /// The pool is full of transactions that pay more.
