@@ -89,6 +89,9 @@ pub enum Error {
         /// Where the log ends.
         end: u64,
     },
+    /// A node that is not in the log cannot be had.
+    #[error("{0}")]
+    Remote(String),
     /// The index's tables contradict themselves or each other.
     #[error("{file}: {what}")]
     Index {

@@ -59,5 +59,5 @@ pub use header::FORMAT_VERSION;
 pub use index::NewCanonical;
 pub use journal::{Journal, JournalChoice, JournalMode};
 pub use log::{CodeLocation, NewCode, StoredCode};
-pub use pages::{NodeBatch, NodeReader, NodeRecord, NodeStore};
+pub use pages::{NodeBatch, NodeReader, NodeRecord, NodeStore, RemoteNodes};
 pub use record_log::RecordLog;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 use trie::versioned::{NodeAddress, RecordError, RecordReader, RecordSink, Records};
 
@@ -22,6 +22,15 @@ use trie::versioned::{NodeAddress, RecordError, RecordReader, RecordSink, Record
 const PAGE: u64 = PAGE_BYTES as u64;
 
 const PAGE_END_BYTES: usize = PAGE_BYTES - PAGE_CONTENT_BYTES;
+
+/// The nodes that are not in the log: those of [remote](NodeAddress::is_remote) addresses.
+pub trait RemoteNodes: fmt::Debug + Send + Sync {
+    /// The record at an address, which is a multiple of [`PAGE_BYTES`].
+    ///
+    /// # Errors
+    /// If the record cannot be had; the text says why.
+    fn record(&self, at: NodeAddress) -> Result<Vec<u8>, RecordError>;
+}
 
 /// The log of nodes, for any number of threads. Clones are the same log.
 #[derive(Clone)]
@@ -46,6 +55,8 @@ struct SharedNodes {
     batch_is_open: AtomicBool,
     room: Arc<BackPressure>,
     health: Arc<WriteHealth>,
+    /// The nodes that are elsewhere, where some are.
+    remote: OnceLock<Arc<dyn RemoteNodes>>,
 }
 
 /// The content of a page: with the two counts of an [`Arc`] exactly a size class of the allocator.
@@ -229,8 +240,17 @@ impl NodeStore {
             batch_is_open: false.into(),
             room,
             health,
+            remote: OnceLock::new(),
         };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Says where the nodes are that are not in the log.
+    ///
+    /// # Panics
+    /// When that was said before.
+    pub fn set_remote(&self, nodes: Arc<dyn RemoteNodes>) {
+        self.shared.remote.set(nodes).expect("it is said once, when a chain is opened");
     }
 
     /// A batch of new records. There is one at a time.
@@ -399,6 +419,9 @@ impl SharedNodes {
 
     fn uncached(&self, address: u64) -> Result<Arc<Page>, Error> {
         let start = self.start.load(Ordering::Relaxed);
+        if NodeAddress::new(address).is_remote() {
+            return self.remote_page(address);
+        }
         if address < start {
             return Err(Error::Deleted { log: NODES.name, address, start });
         }
@@ -420,6 +443,21 @@ impl SharedNodes {
             _ => error,
         })?;
         self.cache.insert(number, page.clone());
+        Ok(page)
+    }
+
+    /// A page with the record of a node that is elsewhere.
+    fn remote_page(&self, address: u64) -> Result<Arc<Page>, Error> {
+        let end = self.end.load(Ordering::Acquire);
+        let nodes = self.remote.get().filter(|_| address.is_multiple_of(PAGE));
+        let nodes = nodes.ok_or(Error::NoRecord { log: NODES.name, address, end })?;
+        let record = nodes.record(NodeAddress::new(address));
+        let record = record.map_err(|RecordError(reason)| Error::Remote(reason))?;
+        let mut content = [0; PAGE_CONTENT_BYTES];
+        assert!(record.len() <= NodeBatch::MAX_RECORD_BYTES, "a record of {} bytes", record.len());
+        content[..record.len()].copy_from_slice(&record);
+        let page = Arc::new(Page(content));
+        self.cache.insert(address / PAGE, page.clone());
         Ok(page)
     }
 

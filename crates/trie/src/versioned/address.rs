@@ -5,6 +5,8 @@ use std::fmt::Debug;
 /// The address of a node record: its byte offset in the log of nodes, below 2^48.
 ///
 /// Zero is the null address: of an empty trie's root, and of a node that is embedded in its parent.
+/// Addresses from [`FIRST_REMOTE`](Self::FIRST_REMOTE) on are of nodes that are not in the log: the
+/// state that a chain began with is elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeAddress(u64);
 
@@ -14,6 +16,9 @@ impl NodeAddress {
 
     /// Bytes of an address in a record, little endian.
     pub const BYTES: usize = 6;
+
+    /// The offset of the first address of a node that is not in the log.
+    pub const FIRST_REMOTE: u64 = 1 << 47;
 
     /// The address at `offset`, in bytes.
     ///
@@ -32,6 +37,11 @@ impl NodeAddress {
     /// Whether this is the null address.
     pub const fn is_none(self) -> bool {
         self.0 == 0
+    }
+
+    /// Whether it is the address of a node that is not in the log. All nodes below one are such.
+    pub const fn is_remote(self) -> bool {
+        self.0 >= Self::FIRST_REMOTE
     }
 
     /// The address as a record holds it.

@@ -153,6 +153,19 @@ pub(crate) fn parse(record: &[u8]) -> Result<RecordNode<'_>, Reason> {
     }
 }
 
+/// Parses the RLP of a node that has no record yet. Of a branch's children it knows nothing but
+/// their items; the child of an extension that is a hash gets the address 1.
+pub(crate) fn parse_bare(rlp: &[u8]) -> Result<RecordNode<'_>, Reason> {
+    let (_, payload) = list(rlp)?;
+    let path = item_bytes(payload)?;
+    let is_to_hash = payload.get(path) == Some(&HASH_HEADER);
+    let is_short = payload.len() == path + item_bytes(&payload[path..])?;
+    if is_short && is_to_hash && HexPath::new(string(&payload[..path])?)?.is_extension() {
+        return short(rlp, 0, NodeAddress::new(1));
+    }
+    parse_embedded(rlp)
+}
+
 /// Parses the RLP of a node that is embedded in another.
 pub(crate) fn parse_embedded(rlp: &[u8]) -> Result<RecordNode<'_>, Reason> {
     let (header_bytes, payload) = list(rlp)?;
@@ -335,6 +348,10 @@ impl<'a> HexPath<'a> {
 
     fn is_leaf(self) -> bool {
         self.0[0] >= 0x20
+    }
+
+    fn is_extension(self) -> bool {
+        !self.is_leaf()
     }
 
     fn is_odd(self) -> bool {
