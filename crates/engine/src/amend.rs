@@ -9,8 +9,8 @@ use crate::tries::Tries;
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use std::sync::Arc;
-use trie::AccountInfo;
 use trie::versioned::run_serially;
+use trie::{AccountInfo, hashed_slot};
 use witness::Change;
 
 /// A change of an account that no transaction makes.
@@ -150,6 +150,9 @@ impl Engine {
                     }
                 }
                 Amendment::Storage { slot, value } => {
+                    if let Some(remote) = &self.shared.chain.remote {
+                        remote.ask_slot(keccak256(address), hashed_slot(*slot), *slot);
+                    }
                     change.slots.retain(|(other, _)| other != slot);
                     change.slots.push((*slot, *value));
                 }

@@ -100,10 +100,13 @@ impl Engine {
         options: EngineOptions,
     ) -> Result<Self, Error> {
         let database = Arc::new(database);
+        if let Some(remote) = &options.remote {
+            database.nodes().set_remote(remote.clone());
+        }
         let heads = match (Heads::from_stored(database.heads()), genesis) {
             (Some(heads), None) => heads,
             (Some(heads), Some(genesis)) => genesis.check_same(heads)?,
-            (None, Some(genesis)) => genesis.write(&chain, &database)?,
+            (None, Some(genesis)) => genesis.write(&chain, &database, options.remote.as_deref())?,
             (None, None) => {
                 let reason = "the database is empty, and no genesis was given to begin with";
                 return Err(Error::Genesis(reason.into()));
@@ -299,7 +302,7 @@ impl Engine {
         let (chain, background) = (&self.shared.chain, &self.shared.background);
         let record = chain.known_block(&block_hash)?;
         let version = chain.sealed(background, &record)?.version;
-        Ok(StateView::new(chain.database.clone(), version))
+        Ok(StateView::new(chain.database.clone(), version, chain.remote.clone()))
     }
 
     /// The lowest number of a block after which the state is kept.

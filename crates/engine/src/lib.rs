@@ -96,6 +96,7 @@ mod options;
 mod orphans;
 mod ranges;
 mod read;
+mod remote;
 #[cfg(test)]
 mod samples;
 mod shared;
@@ -129,6 +130,7 @@ pub use options::EngineOptions;
 pub use orphans::SyncProgress;
 pub use ranges::{ModifiedAccount, StorageRange};
 pub use read::view::{AccountRange, StateView};
+pub use remote::{Remote, RemoteBlock, RemoteProof, Upstream};
 pub use witnesses::assembled::Assembled;
 
 #[cfg(test)]

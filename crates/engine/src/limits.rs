@@ -224,6 +224,19 @@ pub const CODE_CACHE_BYTES: usize = 256 << 20;
 /// as far back as other clients keep states to make one from.
 pub const WITNESS_CACHE_BYTES: usize = 512 << 20;
 
+/// Bytes of a state that is elsewhere which are kept in memory at most: those of some millions of
+/// nodes. More is an error.
+pub const REMOTE_BYTES: usize = 4 << 30;
+
+/// Addresses and slots that are kept with their hashes at most, some hundred bytes each.
+pub const REMOTE_KEYS: usize = 4 << 20;
+
+/// Nibbles of a hash that are looked for by hashing numbers, at most: about two seconds.
+pub const REMOTE_SEARCH_NIBBLES: usize = 6;
+
+/// Numbers that are hashed at most: of a million searches one fails.
+pub const REMOTE_SEARCH_KEYS: u64 = 14 << (4 * REMOTE_SEARCH_NIBBLES);
+
 /// Longest RLP of a trie node, in bytes: a branch with sixteen hashes and no value.
 pub(crate) const NODE_BYTES: usize = 3 + 16 * 33 + 1;
 

@@ -1,7 +1,9 @@
 //! Floor 0. How an engine is set up.
 
 use crate::limits;
+use crate::remote::Remote;
 use alloy_primitives::Bytes;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How the engine works; the defaults are for a node on a machine of its own.
@@ -53,6 +55,8 @@ pub struct EngineOptions {
     pub extra_data: Bytes,
     /// The most blobs of a built block, where the fork allows more (`--builder.max-blobs`).
     pub max_blobs: Option<u64>,
+    /// The state after the first block, where that is elsewhere.
+    pub remote: Option<Arc<Remote>>,
 }
 
 impl Default for EngineOptions {
@@ -78,6 +82,7 @@ impl Default for EngineOptions {
             target_gas_limit: None,
             extra_data: Bytes::from_static(b"deponent"),
             max_blobs: None,
+            remote: None,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::chain::tree::{BlockTree, Heads};
 use crate::chain::unsealed::Unsealed;
 use crate::error::{Error, NO_PANIC};
 use crate::options::EngineOptions;
+use crate::remote::Remote;
 use crate::threads::background::Background;
 use crate::witnesses::copied::CopySchedule;
 use crate::witnesses::recent::RecentWitnesses;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
 /// The valid blocks, on disk and in memory.
 pub(crate) struct Chain {
     pub(crate) database: Arc<Database>,
+    /// The state after the first block, where that is elsewhere.
+    pub(crate) remote: Option<Arc<Remote>>,
     pub(crate) slots: SlotCache,
     tree: RwLock<BlockTree>,
     floors: Mutex<Floors>,
@@ -57,7 +60,7 @@ impl Shared {
         database: Arc<Database>,
         heads: Heads,
     ) -> Result<Self, Error> {
-        let chain = Chain::new(database, heads)?;
+        let chain = Chain::new(database, heads, options.remote.clone())?;
         let recent = RecentWitnesses::new(options.witness_cache_bytes);
         let copies = CopySchedule::new(chain.number(&heads.genesis)?);
         Ok(Self { options, chain, recent, copies, background: Background::default() })
@@ -65,12 +68,17 @@ impl Shared {
 }
 
 impl Chain {
-    fn new(database: Arc<Database>, heads: Heads) -> Result<Self, Error> {
+    fn new(
+        database: Arc<Database>,
+        heads: Heads,
+        remote: Option<Arc<Remote>>,
+    ) -> Result<Self, Error> {
         let chain = Self {
             tree: RwLock::new(BlockTree::new(database.clone(), heads)?),
             slots: SlotCache::default(),
             floors: Mutex::new(Floors::of(&database)),
             database,
+            remote,
             unsealed: Arc::default(),
             sealing: Mutex::new(()),
             persisted: PersistedHeads::new(heads),
@@ -128,6 +136,27 @@ impl Chain {
         match recent {
             Some(link) => Ok(Some(link)),
             None => stored_link(&self.database, hash),
+        }
+    }
+
+    /// Number and parent of an ancestor of a valid block, `None` when its header is not there. One
+    /// before the first block is asked for where its chain is elsewhere.
+    pub(crate) fn ancestor_link(&self, hash: &B256) -> Result<Option<(u64, B256)>, Error> {
+        match (self.link(hash)?, &self.remote) {
+            (None, Some(remote)) => {
+                let (header, _) = remote.header(*hash)?;
+                let link = (header.number, header.parent_hash);
+                Ok(remote.reaches(header.number).then_some(link))
+            }
+            (link, _) => Ok(link),
+        }
+    }
+
+    /// The RLP of an ancestor's header, as [`ancestor_link`](Self::ancestor_link).
+    pub(crate) fn ancestor_rlp(&self, hash: &B256) -> Result<Option<Bytes>, Error> {
+        match (self.header_rlp(hash)?, &self.remote) {
+            (None, Some(remote)) => Ok(Some(remote.header(*hash)?.1)),
+            (rlp, _) => Ok(rlp),
         }
     }
 

@@ -112,8 +112,10 @@ impl<'a> BlockTries<'a> {
             None => TrieWork::Here(tries),
             Some(threads) => TrieWork::begin(tries, threads),
         };
+        let reader = VersionReader::of(chain, version);
         let (mut coverage, mut listed) = (ListCoverage::default(), None);
         if let (TrieWork::Beside { session, .. }, Some(list)) = (&mut work, list) {
+            reader.ask_listed(&list);
             coverage = ListCoverage::new(&list);
             let state = Arc::new(AccessListState::new(list));
             session.list(&state);
@@ -122,7 +124,7 @@ impl<'a> BlockTries<'a> {
         Ok(Self {
             ancestors: Ancestors::new(chain, parent),
             nodes,
-            reader: VersionReader::of(chain, version),
+            reader,
             accounts: AddressMap::default(),
             work,
             listed,
@@ -216,7 +218,11 @@ impl<'a> BlockTries<'a> {
         match &mut self.work {
             TrieWork::Here(tries) => {
                 let hashed_address = keccak256(address);
+                self.reader.ask(hashed_address, address);
                 let account = tries.shard_mut(&hashed_address).touch(&hashed_address)?;
+                if let Some(account) = account {
+                    self.reader.has_code(address, account.code_hash);
+                }
                 Ok(KnownAccount::without_storage(hashed_address, account))
             }
             TrieWork::Beside { session, .. } => {
@@ -243,8 +249,9 @@ impl<'a> BlockTries<'a> {
         let hashed_address = known.hashed_address;
         match &mut self.work {
             TrieWork::Here(tries) => {
-                let shard = tries.shard_mut(&hashed_address);
-                Ok(shard.touch_slot(&hashed_address, &hashed_slot(slot))?)
+                let (shard, key) = (tries.shard_mut(&hashed_address), hashed_slot(slot));
+                self.reader.ask_slot(hashed_address, key, slot);
+                Ok(shard.touch_slot(&hashed_address, &key)?)
             }
             TrieWork::Beside { session, .. } => {
                 let found = self.guess.as_ref().and_then(|guess| guess.reads.slot(address, slot));

@@ -5,6 +5,7 @@ use crate::chain::record::BlockRecord;
 use crate::chain::sealed::{Seal, Sealed, SweepState};
 use crate::chain::stored::{add_block, encode_block, new_codes};
 use crate::chain::tree::Heads;
+use crate::remote::Remote;
 use crate::{Error, limits};
 use alloy_consensus::{Block as AlloyBlock, BlockBody, Header};
 use alloy_genesis::GenesisAccount;
@@ -22,7 +23,8 @@ use trie::{Account, AccountInfo};
 pub struct Genesis {
     /// The header; its state root must be that of `alloc`.
     pub header: Header,
-    /// Every account. Slots with the value zero are left out of the state.
+    /// Every account. Slots with the value zero are left out of the state. None are given where the
+    /// state is elsewhere.
     pub alloc: BTreeMap<Address, GenesisAccount>,
 }
 
@@ -53,7 +55,19 @@ impl Genesis {
     }
 
     /// Writes the first block and the state after it to an empty database, durably.
-    pub(crate) fn write(self, chain: &ChainSpec, database: &Database) -> Result<Heads, Error> {
+    pub(crate) fn write(
+        self,
+        chain: &ChainSpec,
+        database: &Database,
+        remote: Option<&Remote>,
+    ) -> Result<Heads, Error> {
+        if let Some(remote) = remote {
+            execution::validate_first_header(&self.header, chain).map_err(refused)?;
+            let version = remote.version(self.header.hash_slow());
+            let version = version.ok_or_else(|| refused("its state is not the one elsewhere"))?;
+            let begun = database.nodes().end();
+            return write_first_block(database, self.header, version, begun, Vec::new());
+        }
         let codes = self.alloc.values().filter_map(|account| account.code.as_ref());
         let codes = codes.filter(|code| !code.is_empty());
         let codes = codes.map(|code| Ok((keccak256(code), code.clone())));

@@ -27,7 +27,9 @@ impl<'a> Ancestors<'a> {
     /// The hash of ancestor `number`, `None` when its header is not there.
     pub(crate) fn hash(&mut self, number: u64) -> Result<Option<B256>, Error> {
         match self.named(number)? {
-            Some(hash) if self.is_call || self.chain.link(&hash)?.is_some() => Ok(Some(hash)),
+            Some(hash) if self.is_call || self.chain.ancestor_link(&hash)?.is_some() => {
+                Ok(Some(hash))
+            }
             _ => Ok(None),
         }
     }
@@ -46,10 +48,11 @@ impl<'a> Ancestors<'a> {
             // A call with another block number may ask for any ancestor.
             if self.is_call
                 && let Some(found) = self.canonical((above, *last), number)?
+                && (found.is_some() || self.chain.remote.is_none())
             {
                 return Ok(found);
             }
-            let Some((_, next)) = self.chain.link(last)? else { return Ok(None) };
+            let Some((_, next)) = self.chain.ancestor_link(last)? else { return Ok(None) };
             self.hashes.push(next);
         }
         Ok(Some(self.hashes[depth]))
@@ -92,7 +95,7 @@ impl<'a> Ancestors<'a> {
         let mut headers = Vec::new();
         for number in first..last {
             let hash = self.hash(number)?;
-            let header = hash.map(|hash| self.chain.header_rlp(&hash)).transpose()?;
+            let header = hash.map(|hash| self.chain.ancestor_rlp(&hash)).transpose()?;
             headers.push(header.flatten().ok_or(StateError::MissingHeader(number))?);
         }
         headers.push(alloy_rlp::encode(&self.parent.block.header).into());

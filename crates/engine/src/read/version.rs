@@ -1,11 +1,14 @@
 //! Floor 3. The reader of a version: accounts, slots and codes.
 
 use crate::chain::slots::{CachedSlot, SlotCache};
+use crate::chain::stored::new_codes;
 use crate::error::storage_error;
 use crate::limits;
+use crate::remote::Remote;
 use crate::shared::Chain;
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use execution::AccessList;
 use state::{Database, NodeReader, StoredCode};
 use std::time::Duration;
 use trie::versioned::{self, NodeAddress, Shortcuts, Version};
@@ -44,6 +47,8 @@ pub(crate) struct VersionReader<'a> {
     storages: AddressMap<TrieReader>,
     /// Slots that were read in any version.
     slots: Option<&'a SlotCache>,
+    /// The state after the first block, where that is elsewhere.
+    remote: Option<&'a Remote>,
 }
 
 /// Reads one trie of a version.
@@ -71,15 +76,20 @@ impl TrieReader {
 }
 
 impl<'a> VersionReader<'a> {
-    pub(crate) fn new(database: &'a Database, version: Version) -> Self {
+    pub(crate) fn new(
+        database: &'a Database,
+        version: Version,
+        remote: Option<&'a Remote>,
+    ) -> Self {
         let nodes = NodeReader::new(database.nodes().clone());
         let accounts = TrieReader::new(version);
-        Self { database, nodes, accounts, storages: AddressMap::default(), slots: None }
+        Self { database, nodes, accounts, storages: AddressMap::default(), slots: None, remote }
     }
 
     /// As [`new`](Self::new), with the slots that others have read.
     pub(crate) fn of(chain: &'a Chain, version: Version) -> Self {
-        Self { slots: Some(&chain.slots), ..Self::new(&chain.database, version) }
+        let remote = chain.remote.as_deref();
+        Self { slots: Some(&chain.slots), ..Self::new(&chain.database, version, remote) }
     }
 
     pub(crate) fn version(&self) -> Version {
@@ -88,13 +98,50 @@ impl<'a> VersionReader<'a> {
 
     pub(crate) fn account(&mut self, address: Address) -> Result<KnownAccount, StateError> {
         let (hashed_address, version) = (keccak256(address), self.version());
+        self.ask(hashed_address, address);
         let found = match self.accounts.shortcuts() {
             Some(shortcuts) => shortcuts.account(&mut self.nodes, &hashed_address)?,
             None => versioned::account(&mut self.nodes, &version, &hashed_address)?,
         };
         let (account, storage) = found.unzip();
+        if let Some(account) = account {
+            self.has_code(address, account.code_hash);
+        }
         let storage = storage.map_or(NodeAddress::NONE, |storage| storage.address);
         Ok(KnownAccount { hashed_address, account, storage })
+    }
+
+    /// Takes notice of an account that is about to be read by other means.
+    pub(crate) fn ask(&self, hashed_address: B256, address: Address) {
+        if let Some(remote) = self.remote {
+            remote.ask(hashed_address, address);
+        }
+    }
+
+    /// Takes notice of a slot that is about to be read by other means.
+    pub(crate) fn ask_slot(&self, hashed_address: B256, hashed_slot: B256, slot: U256) {
+        if let Some(remote) = self.remote {
+            remote.ask_slot(hashed_address, hashed_slot, slot);
+        }
+    }
+
+    /// Takes notice of all that an access list names.
+    pub(crate) fn ask_listed(&self, list: &AccessList) {
+        let Some(remote) = self.remote else { return };
+        for account in list.accounts() {
+            let hashed_address = keccak256(account.address());
+            remote.ask(hashed_address, account.address());
+            for slot in account.slots() {
+                remote.ask_slot(hashed_address, hashed_slot(slot), slot);
+            }
+        }
+    }
+
+    /// Takes notice of the code of an account that was read by other means.
+    pub(crate) fn has_code(&self, address: Address, code_hash: B256) {
+        if let Some(remote) = self.remote {
+            remote.has_code(address, code_hash);
+        }
     }
 
     /// The value of a slot of an account that was read in the same version.
@@ -115,6 +162,9 @@ impl<'a> VersionReader<'a> {
         slot: U256,
     ) -> Result<Option<(B256, U256)>, StateError> {
         let Some(storage) = known.storage() else { return Ok(None) };
+        if let Some(remote) = self.remote {
+            remote.ask_slot(known.hashed_address, hashed_slot(slot), slot);
+        }
         let trie = self.storages.entry(address).or_insert_with(|| TrieReader::new(storage));
         let Some(shortcuts) = trie.shortcuts() else {
             let hash = hashed_slot(slot);
@@ -140,7 +190,12 @@ impl<'a> VersionReader<'a> {
 
     /// As [`code`](Self::code), with what is stored with it.
     pub(crate) fn code_to_run(&self, code_hash: B256) -> Result<Code, StateError> {
-        let code = self.database.stored_code(&code_hash).map_err(storage_error)?;
+        let mut code = self.database.stored_code(&code_hash).map_err(storage_error)?;
+        if let (None, Some(remote)) = (&code, self.remote) {
+            let fetched = new_codes(vec![(code_hash, remote.code(code_hash)?)]);
+            self.database.add_codes(fetched).map_err(storage_error)?;
+            code = self.database.stored_code(&code_hash).map_err(storage_error)?;
+        }
         let StoredCode { padded, padding, first, location, table } =
             code.ok_or(StateError::MissingCode(code_hash))?;
         let (length, is_mapped) = (padded.len() - padding, location.is_some());

@@ -6,6 +6,7 @@ use crate::read::ancestors::Ancestors;
 use crate::read::found::SharedReads;
 use crate::read::listed::AccessListState;
 use crate::read::version::{KnownAccount, VersionReader};
+use crate::remote::Remote;
 use crate::shared::Chain;
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
@@ -124,15 +125,21 @@ pub struct AccountRange {
 pub struct StateView {
     database: Arc<Database>,
     version: Version,
+    /// The state after the first block, where that is elsewhere.
+    remote: Option<Arc<Remote>>,
 }
 
 impl StateView {
-    pub(crate) const fn new(database: Arc<Database>, version: Version) -> Self {
-        Self { database, version }
+    pub(crate) const fn new(
+        database: Arc<Database>,
+        version: Version,
+        remote: Option<Arc<Remote>>,
+    ) -> Self {
+        Self { database, version, remote }
     }
 
     fn reader(&self) -> VersionReader<'_> {
-        VersionReader::new(&self.database, self.version)
+        VersionReader::new(&self.database, self.version, self.remote.as_deref())
     }
 
     /// The state root.
@@ -216,8 +223,15 @@ impl StateView {
     /// # Errors
     /// As for [`account`](Self::account).
     pub fn proof(&self, address: Address, slots: &[U256]) -> Result<AccountProof, Error> {
-        let slots: Vec<_> = slots.iter().map(|slot| hashed_slot(*slot)).collect();
         let (nodes, hashed_address) = (self.database.nodes(), keccak256(address));
+        let reader = self.reader();
+        reader.ask(hashed_address, address);
+        let hashed = |slot: &U256| {
+            let hash = hashed_slot(*slot);
+            reader.ask_slot(hashed_address, hash, *slot);
+            hash
+        };
+        let slots: Vec<_> = slots.iter().map(hashed).collect();
         Ok(versioned::account_proof(nodes, &self.version, &hashed_address, &slots)?)
     }
 }
