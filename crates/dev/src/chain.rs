@@ -25,13 +25,13 @@ pub struct DevChain {
     engine: Arc<Engine>,
     pool: Arc<Pool>,
     interval: Arc<Interval>,
-    /// The first block, as it was when the chain was started.
-    first: StateHandle,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
+    /// The first block, as it was when the chain was started.
+    first: StateHandle,
     is_automatic: bool,
     clock: Clock,
     snapshots: Snapshots,
@@ -80,6 +80,7 @@ impl DevChain {
         let interval = Arc::<Interval>::default();
         interval.set(mining.interval);
         let state = State {
+            first,
             is_automatic: mining.is_automatic,
             clock: Clock::default(),
             snapshots: Snapshots::default(),
@@ -91,7 +92,7 @@ impl DevChain {
             impersonated: HashSet::new(),
             impersonates_all: false,
         };
-        let chain = Arc::new(Self { engine, pool, interval, first, state: Mutex::new(state) });
+        let chain = Arc::new(Self { engine, pool, interval, state: Mutex::new(state) });
         let (interval, weak) = (chain.interval.clone(), Arc::downgrade(&chain));
         std::thread::Builder::new()
             .name("mine".into())
@@ -359,12 +360,40 @@ impl DevChain {
     /// [`Error::Engine`], [`Error::Pool`].
     pub fn reset(&self) -> Result<(), Error> {
         let mut state = self.state();
-        self.engine.restore(&self.first)?;
-        self.go_to(self.first.block_hash())?;
+        self.engine.restore(&state.first)?;
+        self.go_to(state.first.block_hash())?;
+        self.forget(&mut state);
+        Ok(())
+    }
+
+    /// Begins anew with a block of another chain, after which these accounts are changed, and
+    /// forgets what [`reset`](Self::reset) does.
+    ///
+    /// # Errors
+    /// As [`Engine::begin_anew`], [`Error::Pool`].
+    ///
+    /// # Panics
+    /// As [`Engine::begin_anew`].
+    pub fn begin_anew(
+        &self,
+        header: Header,
+        amendments: &[(Address, Amendment)],
+    ) -> Result<(), Error> {
+        let mut state = self.state();
+        self.engine.begin_anew(header)?;
+        let first = self.engine.heads().genesis;
+        self.engine.amend(first, amendments)?;
+        state.first = self.engine.state_handle(first)?;
+        self.pool_at(&*head(&self.engine)?, HashSet::new())?;
+        self.forget(&mut state);
+        Ok(())
+    }
+
+    /// Forgets transactions, snapshots, and what was said of the next blocks.
+    fn forget(&self, state: &mut State) {
         self.drop_transactions(None);
         (state.clock, state.snapshots) = (Clock::default(), Snapshots::default());
         (state.base_fee, state.prev_randao, state.gas_limit) = (None, None, None);
-        Ok(())
     }
 
     fn go_back(&self, depth: u64) -> Result<(), Error> {

@@ -116,7 +116,11 @@ impl DevGenesis {
         Ok(Genesis { chain, first, file })
     }
 
-    fn config(&self) -> Result<ChainConfig, Error> {
+    /// The rules, in the form of geth's file.
+    ///
+    /// # Errors
+    /// [`Error::Genesis`] when the first fork is before the merge.
+    pub fn config(&self) -> Result<ChainConfig, Error> {
         use EthereumHardfork::{Amsterdam, Cancun, Osaka, Paris, Prague, Shanghai};
         let mut config = ChainConfig {
             chain_id: self.chain_id,

@@ -1,11 +1,16 @@
 //! Floor 5. States of a chain for tests, changed without a block.
 
+use crate::chain::events::{ChainEvent, HeadChange};
+use crate::chain::genesis::{first_record, remote_version};
 use crate::chain::record::BlockRecord;
 use crate::chain::sealed::{Seal, Sealed};
 use crate::chain::stored::{add_block, encode_block, stored_block};
+use crate::chain::tree::Branching;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::remote::Remote;
 use crate::tries::Tries;
+use alloy_consensus::Header;
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use std::sync::Arc;
@@ -101,6 +106,42 @@ impl Engine {
             return Ok(());
         }
         self.put_state(*hash, sealed.clone(), Vec::new())
+    }
+
+    /// Begins the chain anew with a block of another one, whose state has been added to the
+    /// [`Remote`] of the options. The blocks before are canonical no more.
+    ///
+    /// # Errors
+    /// [`Error::Genesis`] when no chain of these rules begins so; [`Error::Storage`].
+    ///
+    /// # Panics
+    /// As [`amend`](Self::amend), and if the options have none.
+    pub fn begin_anew(&self, header: Header) -> Result<(), Error> {
+        assert!(self.chain().is_dev(), "other chains begin once");
+        let _running = self.running();
+        let chain = &self.shared.chain;
+        let remote = chain.remote.as_ref().expect("the caller has added the state to it");
+        let version = remote_version(self.chain(), remote, &header)?;
+        let record = Arc::new(first_record(&chain.database, header, version, 0));
+        let sealed = record.seal.wait()?;
+        add_block(&chain.database, encode_block(&record, Vec::new()), sealed)?;
+        let _left = {
+            let mut tree = chain.tree_mut();
+            let before = tree.heads;
+            let left = (tree.replace(record.clone()), tree.insert(record.clone()));
+            let Branching { left: blocks, joined, .. } = tree.begin(record.hash())?;
+            self.shared.copies.begin(record.number());
+            let change = HeadChange { before, now: tree.heads, left: blocks, joined };
+            chain.events.tell(&ChainEvent::Chosen(change));
+            left
+        };
+        self.after.queue.fork_choice_changed();
+        self.persist()
+    }
+
+    /// The states that are elsewhere, where the options have any.
+    pub fn remote(&self) -> Option<&Arc<Remote>> {
+        self.shared.chain.remote.as_ref()
     }
 
     fn sealed_now(&self, hash: B256) -> Result<Sealed, Error> {

@@ -17,7 +17,7 @@ use trie::versioned::{NamedNode, NodeAddress, NodePlace, RecordError, Version, r
 use trie::{Account, EMPTY_ROOT_HASH, NodeSource, SparseTrie, hashed_slot};
 use witness::StateError;
 
-/// How many blocks before a block `BLOCKHASH` goes back.
+/// Blocks before a block to which `BLOCKHASH` goes back.
 const BLOCKHASH_DEPTH: u64 = 256;
 
 /// A block of another chain, on which one begins.
@@ -95,7 +95,7 @@ pub trait Upstream: fmt::Debug + Send + Sync {
 #[derive(Debug, Default)]
 pub struct Remote {
     fetched: RwLock<Fetched>,
-    asked: Mutex<Asked>,
+    asked: Mutex<AskedKeys>,
     /// Those under way.
     fetches: Mutex<HashSet<Fetch>>,
     fetch_ended: Condvar,
@@ -123,7 +123,7 @@ struct RemoteNode {
 
 /// The keys that have been asked for: proofs are asked for by them, not by their hashes.
 #[derive(Debug, Default)]
-struct Asked {
+struct AskedKeys {
     /// By their hashes.
     accounts: BTreeMap<B256, Address>,
     /// By the hashes of the account and of the slot.
@@ -143,6 +143,7 @@ struct Fetch {
 impl Remote {
     /// Adds the state after a block. `known` are nodes, codes and headers that were fetched before,
     /// if they are what they should be.
+    #[expect(clippy::missing_panics_doc, reason = "nothing panics while it has the lock")]
     pub fn add(
         &self,
         block: RemoteBlock,
@@ -255,7 +256,7 @@ impl Remote {
         self.fetched.read().expect(NO_PANIC).blocks.clone()
     }
 
-    fn asked(&self) -> MutexGuard<'_, Asked> {
+    fn asked(&self) -> MutexGuard<'_, AskedKeys> {
         self.asked.lock().expect(NO_PANIC)
     }
 
@@ -356,7 +357,7 @@ impl Remote {
     }
 }
 
-impl Asked {
+impl AskedKeys {
     /// The same, with room for one more: a key that is read again is taken notice of again.
     fn of_bounded_size(&mut self) -> &mut Self {
         if self.accounts.len() + self.slots.len() + self.codes.len() >= REMOTE_KEYS {

@@ -170,7 +170,7 @@ impl Database {
         let parent_is_known = self.knows(&block.parent_hash).unwrap_or(true)
             || self.knows(&block.hash).unwrap_or(true);
         let mut waiting = self.waiting_mut();
-        let is_first = waiting.heads == Heads::default();
+        let is_first = waiting.heads == Heads::default() || block.version.address.is_remote();
         assert!(parent_is_known || is_first, "a block is added after its parent");
         self.room.take(waiting.add_block(block));
         Ok(())

@@ -62,9 +62,7 @@ impl Genesis {
         remote: Option<&Remote>,
     ) -> Result<Heads, Error> {
         if let Some(remote) = remote {
-            execution::validate_first_header(&self.header, chain).map_err(refused)?;
-            let version = remote.version(self.header.hash_slow());
-            let version = version.ok_or_else(|| refused("its state is not the one elsewhere"))?;
+            let version = remote_version(chain, remote, &self.header)?;
             let begun = database.nodes().end();
             return write_first_block(database, self.header, version, begun, Vec::new());
         }
@@ -192,6 +190,17 @@ fn check_storage(built: Option<(B256, Account)>, expected: Option<B256>) -> Resu
     }
 }
 
+/// The state after a first block, which is elsewhere.
+pub(crate) fn remote_version(
+    chain: &ChainSpec,
+    remote: &Remote,
+    header: &Header,
+) -> Result<Version, Error> {
+    execution::validate_first_header(header, chain).map_err(refused)?;
+    let version = remote.version(header.hash_slow());
+    version.ok_or_else(|| refused("the state after the first block is not the one elsewhere"))
+}
+
 /// Writes the first block of a chain, whose state is in the database already, durably. Its nodes
 /// are those from `begun` on: an `init` that came to no end may have left others.
 fn write_first_block(
@@ -201,14 +210,29 @@ fn write_first_block(
     begun: NodeAddress,
     codes: Vec<(B256, Bytes)>,
 ) -> Result<Heads, Error> {
+    // All of it is in use: there is nothing to sweep until as much again has been added.
+    let live_bytes = database.nodes().end().offset() - begun.offset();
+    let record = first_record(database, header, version, live_bytes);
+    let (number, hash) = (record.number(), record.hash());
+    let heads = Heads { genesis: hash, head: hash, safe: None, finalized: None };
+    add_block(database, encode_block(&record, codes), record.seal.wait()?)?;
+    database.set_canonical([(number, Some(new_canonical(&record)))], heads.to_stored())?;
+    database.persist()?;
+    Ok(heads)
+}
+
+/// The record of a first block without a body, after which the state is this version.
+pub(crate) fn first_record(
+    database: &Database,
+    header: Header,
+    version: Version,
+    live_bytes: u64,
+) -> BlockRecord {
     let withdrawals = header.withdrawals_root.map(|_| Default::default());
     let body = BlockBody { transactions: Vec::new(), ommers: Vec::new(), withdrawals };
-    // All of it is in use: there is nothing to sweep until as much again has been added.
-    let (floor, end) = (database.nodes().start(), database.nodes().end());
-    let live_bytes = end.offset() - begun.offset();
+    let floor = database.nodes().start();
     let sweep = SweepState { floor, live_bytes, ..SweepState::default() };
-    let sealed = Sealed { version, sweep };
-    let record = BlockRecord {
+    BlockRecord {
         // That of another one is not known.
         block_access_list: header
             .block_access_list_hash
@@ -220,14 +244,8 @@ fn write_first_block(
         receipts: Vec::new(),
         requests: Default::default(),
         read_set: None,
-        seal: Seal::kept(Ok(sealed.clone())),
-    };
-    let (number, hash) = (record.number(), record.hash());
-    let heads = Heads { genesis: hash, head: hash, safe: None, finalized: None };
-    add_block(database, encode_block(&record, codes), &sealed)?;
-    database.set_canonical([(number, Some(new_canonical(&record)))], heads.to_stored())?;
-    database.persist()?;
-    Ok(heads)
+        seal: Seal::kept(Ok(Sealed { version, sweep })),
+    }
 }
 
 /// The accounts and slots in the order of their tries.

@@ -233,6 +233,22 @@ impl BlockTree {
         Ok(Branching { last_kept, left, joined })
     }
 
+    /// Makes a block, whose parent is not there, all of the canonical chain.
+    pub(crate) fn begin(&mut self, hash: B256) -> Result<Branching, Error> {
+        let number = self.known_link(&hash)?.0;
+        let first = self.known_link(&self.heads.genesis)?.0;
+        let last = self.known_link(&self.heads.head)?.0;
+        let left = (first..=last).rev().map(|number| self.canonical_hash(number));
+        let left: Vec<_> = left.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        self.canonical.extend((first..=last).map(|number| (number, None)));
+        self.canonical.insert(number, Some(hash));
+        self.reorgs += 1;
+        self.heads = Heads { genesis: hash, head: hash, safe: None, finalized: None };
+        (self.newest, self.unknown_head) = (0, None);
+        self.is_changed = true;
+        Ok(Branching { last_kept: number, left, joined: vec![hash] })
+    }
+
     /// Names the safe and the finalized block.
     pub(crate) fn set_safe(&mut self, safe: Option<B256>, finalized: Option<B256>) {
         (self.heads.safe, self.heads.finalized) = (safe, finalized);

@@ -16,7 +16,7 @@ const READER: [u8; 49] = [
     0x00,
 ];
 
-/// How an endpoint lies.
+/// A way in which an endpoint lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lie {
     None,
@@ -230,7 +230,7 @@ fn a_chain_on_a_state_that_is_elsewhere_is_the_chain_that_has_it() {
             let (input, other) = (some_input(random), random.pick(&everyone));
             match random.below(4) {
                 0 => sender().transact(nonce, TxKind::Call(other), U256::from(1), Bytes::new()),
-                // What a creation runs is its input.
+                // A creation runs its input.
                 1 => sender().transact(nonce, TxKind::Create, U256::ZERO, READER.into()),
                 _ => sender().call(nonce, random.pick(&contracts), input),
             }
@@ -331,7 +331,7 @@ fn a_slot_is_cleared_whose_neighbour_nobody_has_read() {
     let clear = |nonce| sender().call(nonce, contract, input(cleared, contract, 0, U256::ZERO));
     let mut known = Pair::new(&file, vec![cleared, neighbour]);
     known.extend(vec![clear(3)]);
-    // Whoever does not know the neighbour's name cannot ask for it.
+    // An endpoint that does not name the neighbour.
     let pair = Pair::new(&file, Vec::new());
     let attributes = attributes(&pair.near, pair.head);
     let error =
@@ -350,7 +350,7 @@ fn amendments_of_a_state_that_is_elsewhere() {
     let contract = Address::repeat_byte(0x51);
     let account = StartAccount::contract(READER).storage((0..50).map(|slot| (slot, 7)));
     let file = dev_file([(contract, account)]);
-    // What the endpoint has does not change.
+    // The endpoint's state does not change.
     let (mut pair, twin) = (Pair::new(&file, Vec::new()), Pair::new(&file, Vec::new()));
     let (who, slot) = (Signer::new(7).address(), U256::from(3));
     let amendments = [

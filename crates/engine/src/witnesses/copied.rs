@@ -40,6 +40,11 @@ impl CopySchedule {
         next
     }
 
+    /// Notes that the chain begins anew with the block of this number.
+    pub(crate) fn begin(&self, first: u64) {
+        self.last.store(first, Ordering::SeqCst);
+    }
+
     /// Notes that other blocks are canonical above `number`: they may have no copies yet.
     pub(crate) fn branched_off(&self, number: u64) {
         self.last.fetch_min(number, Ordering::SeqCst);
