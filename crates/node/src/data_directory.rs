@@ -1,14 +1,18 @@
 //! The chain in a data directory: opening it, and what a node notes there for other commands.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use alloy_primitives::Bytes;
 use anyhow::Context;
-use engine::{Engine, EngineOptions, Genesis, block_header};
+use engine::{Engine, EngineOptions, Genesis, Remote, block_header};
 use execution::ChainSpec;
 use serde::{Deserialize, Serialize};
 use state::{Database, DirectoryDisk, Options as DatabaseOptions};
+
+use crate::dev::ForkPoint;
 
 /// Opens the chain in `data_dir`, or begins one with `genesis` where there is none yet.
 pub(crate) fn open_engine(
@@ -69,6 +73,24 @@ pub(crate) fn open_engine(
     }
     let options = options(&database)?;
     Ok(Engine::open(chain, genesis, database, options)?)
+}
+
+/// Begins a chain in an empty directory with a block of another one.
+pub(crate) fn open_forked(
+    data_dir: &Path,
+    fork: &ForkPoint,
+    database: DatabaseOptions,
+    options: EngineOptions,
+) -> anyhow::Result<Engine> {
+    let database = Database::open(DirectoryDisk::open(data_dir.join("chain"))?, &database)?;
+    let chain = ChainSpec::from_config(fork.config())?;
+    database.set_meta(CONFIG, serde_json::to_vec(fork.config())?.into())?;
+    begin_from_state(&database, true)?;
+    let remote = Arc::new(Remote::default());
+    fork.add_to(&remote);
+    let options = EngineOptions { remote: Some(remote), ..options };
+    let first = Genesis { header: fork.header.clone(), alloc: BTreeMap::new() };
+    Ok(Engine::open(chain, Some(first), database, options)?)
 }
 
 /// Logs that other users may write to a directory, as an earlier version made it under a umask of

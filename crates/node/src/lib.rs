@@ -67,7 +67,7 @@ mod verify;
 
 pub use api::{Api, MethodPattern, Offered};
 pub use call_bounds::CallBounds;
-pub use dev::{DevOptions, Wallet};
+pub use dev::{DevOptions, ForkPoint, Wallet};
 pub use disk::DiskFault;
 pub use memory::NodeMemory;
 pub use node::{BatchBounds, Node, NodeOptions, PublicPort};

@@ -331,3 +331,24 @@ pub(crate) const EXTRA_DATA_BYTES: usize = 32;
 
 /// Blocks of a chain for tests whose state is kept: as many as anvil keeps, all that a test makes.
 pub(crate) const DEV_CHAIN_HISTORY: u64 = 1_000_000;
+
+/// Calls to the endpoint of a fork at a time.
+pub(crate) const FORK_CALLS: usize = 16;
+
+/// How long one may take.
+pub(crate) const FORK_CALL_TIME: Duration = Duration::from_secs(10);
+
+/// How often one is made that gets no answer.
+pub(crate) const FORK_TRIES: u32 = 4;
+
+/// Before the second try; it doubles with each.
+pub(crate) const FORK_PAUSE: Duration = Duration::from_millis(200);
+
+/// Bytes of an answer: of a large block, or of many logs.
+pub(crate) const FORK_ANSWER_BYTES: usize = 256 << 20;
+
+/// Bytes on disk of all that was fetched of states at endpoints.
+pub(crate) const FORK_CACHE_BYTES: u64 = 1 << 30;
+
+/// Files of one block's: beyond them they are made one.
+pub(crate) const FORK_CACHE_FILES: usize = 16;

@@ -18,8 +18,8 @@ use tokio::task::JoinSet;
 use crate::allocator;
 use crate::api::{Api, Offered};
 use crate::call_bounds::CallBounds;
-use crate::data_directory::{Retention, open_engine};
-use crate::dev::{DevNode, DevOptions};
+use crate::data_directory::{Retention, open_engine, open_forked};
+use crate::dev::{DevNode, DevOptions, endowments};
 use crate::disk::{DiskFault, Faults, check_free, watch_free};
 use crate::feed::{Feed, FeedThread};
 use crate::limits;
@@ -202,12 +202,12 @@ impl Node {
     /// disk has too little room.
     pub async fn start(options: NodeOptions) -> anyhow::Result<Self> {
         let NodeOptions { genesis, data_dir, http, engine, ipc, jwt_file, testing, .. } = options;
-        genesis.as_ref().map_or(Ok(()), |_| create_directory(&data_dir))?;
         let (files, min_free_bytes) = (data_dir.clone(), options.min_free_bytes);
-        check_free(&files, min_free_bytes)?;
+        prepare(&files, genesis.is_some(), min_free_bytes)?;
         let (given, own_jwt) = (jwt_file.as_deref(), data_dir.join("jwt.hex"));
         let given = given.map(JwtSecret::load).transpose().context("--authrpc.jwtsecret")?;
-        let chain = open_chain(genesis, data_dir, options.database, options.engine_options).await?;
+        let storage = (options.database, options.engine_options);
+        let chain = open_chain(genesis, data_dir, storage, options.dev.clone()).await?;
         let (faults, mut watch) = watch_disk(&chain, &files, min_free_bytes);
         // The secret is created after the chain is opened: without a chain no file is made.
         let jwt = given.map_or_else(|| JwtSecret::load_or_create(&own_jwt), Ok)?;
@@ -352,19 +352,28 @@ impl Node {
     }
 }
 
-fn create_directory(path: &Path) -> anyhow::Result<()> {
-    state::create_directory(path)
-        .with_context(|| format!("cannot make the directory {}", path.display()))
+/// Makes the directory of a new chain, and looks whether its disk has room.
+fn prepare(path: &Path, is_new: bool, min_free_bytes: u64) -> anyhow::Result<()> {
+    if is_new {
+        state::create_directory(path)
+            .with_context(|| format!("cannot make the directory {}", path.display()))?;
+    }
+    Ok(check_free(path, min_free_bytes)?)
 }
 
 /// Opens the chain in a data directory, or begins it. A large genesis takes seconds.
 async fn open_chain(
     genesis: Option<alloy_genesis::Genesis>,
     data_dir: PathBuf,
-    database: DatabaseOptions,
-    options: EngineOptions,
+    (database, options): (DatabaseOptions, EngineOptions),
+    dev: Option<DevOptions>,
 ) -> anyhow::Result<Arc<Engine>> {
     let open = move || {
+        if let Some(DevOptions { fork: Some(fork), wallet, balance, .. }) = dev {
+            let engine = open_forked(&data_dir, &fork, database, options)?;
+            engine.amend(engine.heads().head, &endowments(wallet.addresses(), balance))?;
+            return Ok(engine);
+        }
         open_engine(&data_dir, genesis.as_ref(), database, |database| {
             Retention::of(&options).note(database)?;
             Ok(options)
@@ -419,9 +428,8 @@ fn dev_node(
     engine: &Arc<Engine>,
     pool: &Arc<Pool>,
 ) -> anyhow::Result<Arc<DevNode>> {
-    let DevOptions { mining, wallet, client_version } = options;
-    let chain = DevChain::with_pool(engine.clone(), pool.clone(), mining)?;
-    Ok(Arc::new(DevNode { chain, wallet, client_version }))
+    let chain = DevChain::with_pool(engine.clone(), pool.clone(), options.mining)?;
+    Ok(Arc::new(DevNode::new(chain, options)))
 }
 
 /// Those that are told of all events.

@@ -32,7 +32,10 @@ impl Handler for Api {
             condition.called(method);
         }
         let answer = match found {
-            Some(found) => Params::of(params).and_then(|params| found.call(self, params, host)),
+            Some(found) => match self.forwarded(method, params) {
+                Some(answer) => answer,
+                None => Params::of(params).and_then(|params| found.call(self, params, host)),
+            },
             None => Err(self.not_found(method)),
         };
         let name = found.map(|found| found.method.name);

@@ -3,7 +3,7 @@ use crate::samples::*;
 use crate::world::{self, Signer, StartAccount};
 use crate::{Amendment, Engine, EngineOptions, Error, Genesis, Verdict};
 use alloy_primitives::TxKind;
-use execution::{Call, Overrides, Transaction};
+use execution::{Call, CallOutcome, Deadline, Overrides, Transaction};
 use state::{Database, MemoryDisk};
 use testing::Random;
 
@@ -178,14 +178,13 @@ impl Pair {
     }
 
     fn call(&self, call: &Call) {
-        let [near, far] =
-            [&self.near, &*self.far].map(|engine| engine.call(self.head, call, &overrides()));
+        let [near, far] = [&self.near, &*self.far].map(|engine| call_on(engine, self.head, call));
         assert_eq!(near.unwrap(), far.unwrap(), "{call:?}");
     }
 }
 
-fn overrides() -> Overrides {
-    Overrides::default()
+fn call_on(engine: &Engine, block: B256, call: &Call) -> Result<CallOutcome, Error> {
+    engine.call(block, call, &Overrides::default(), &Deadline::never())
 }
 
 /// Four words of input.
@@ -263,10 +262,10 @@ fn what_was_kept_is_not_asked_for_again() {
     let kept = std::mem::take(&mut *pair.endpoint.kept.lock().unwrap());
     *pair.endpoint.lie.lock().unwrap() = Lie::IsGone;
     let again = forked(&pair.far, pair.head, pair.endpoint.clone(), kept);
-    let expected = pair.far.call(pair.head, &call, &overrides()).unwrap();
-    assert_eq!(again.call(pair.head, &call, &overrides()).unwrap(), expected);
+    let expected = call_on(&pair.far, pair.head, &call).unwrap();
+    assert_eq!(call_on(&again, pair.head, &call).unwrap(), expected);
     let other = Call { input: input(U256::from(5), contract, 1, U256::ZERO), ..call };
-    let error = again.call(pair.head, &other, &overrides()).unwrap_err();
+    let error = call_on(&again, pair.head, &other).unwrap_err();
     assert!(error.to_string().contains("nobody is there"), "{error}");
 }
 
@@ -283,7 +282,7 @@ fn a_lie_is_an_error_that_says_what_does_not_fit() {
         ..Call::default()
     };
     let pair = Pair::new(&file, Vec::new());
-    let expected = pair.far.call(pair.head, &call, &overrides()).unwrap();
+    let expected = call_on(&pair.far, pair.head, &call).unwrap();
     for (lie, words) in [
         (Lie::OtherBlock, "does not fit its state root"),
         (Lie::OtherAccount, "does not fit its state root"),
@@ -296,12 +295,12 @@ fn a_lie_is_an_error_that_says_what_does_not_fit() {
     ] {
         let near = forked(&pair.far, pair.head, pair.endpoint.clone(), Vec::new());
         *pair.endpoint.lie.lock().unwrap() = lie;
-        let error = near.call(pair.head, &call, &overrides()).unwrap_err();
+        let error = call_on(&near, pair.head, &call).unwrap_err();
         assert!(matches!(&error, Error::State(_)), "{lie:?}: {error:?}");
         assert!(error.to_string().contains(words), "{lie:?}: {error}");
         // Nothing of it was kept.
         *pair.endpoint.lie.lock().unwrap() = Lie::None;
-        assert_eq!(near.call(pair.head, &call, &overrides()).unwrap(), expected, "{lie:?}");
+        assert_eq!(call_on(&near, pair.head, &call).unwrap(), expected, "{lie:?}");
     }
 }
 

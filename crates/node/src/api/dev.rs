@@ -508,15 +508,37 @@ fn reorganise(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
 
 /// `anvil_reset`: to the first block.
 fn reset(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let forking: Option<Value> = params.optional("options")?;
+    let options: Option<ResetOptions> = params.optional("options")?;
     params.end()?;
-    let url = forking.as_ref().and_then(|options| options.get("forking")?.get("jsonRpcUrl"));
-    if url.is_some_and(|url| !url.is_null()) {
-        let words = "forking is not offered: this chain begins with its own first block";
-        return Err(Error::invalid_params(words));
+    let dev = api.dev()?;
+    let forking = options.and_then(|options| options.forking).unwrap_or_default();
+    let (url, number) = (forking.json_rpc_url, forking.block_number);
+    let number = number.map(|number| number.small("blockNumber")).transpose()?;
+    let is_named = url.is_some() || number.is_some();
+    let is_same = dev.fork().is_some_and(|fork| {
+        url.as_ref().is_none_or(|url| url == fork.endpoint.url())
+            && number == Some(fork.header.number)
+    });
+    if is_named && !is_same {
+        let begun = dev.fork_again(url.as_deref(), number);
+        begun.map_err(|error| Error::invalid_params(format_args!("{error:#}")))?;
+        return none();
     }
-    api.dev()?.chain.reset().map_err(failed)?;
+    dev.chain.reset().map_err(failed)?;
     none()
+}
+
+/// The parameter of `anvil_reset`.
+#[derive(Deserialize)]
+struct ResetOptions {
+    forking: Option<Forking>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Forking {
+    json_rpc_url: Option<String>,
+    block_number: Option<Loose>,
 }
 
 fn node_info(api: &Api, params: Params<'_>) -> Result<Json, Error> {
@@ -524,6 +546,9 @@ fn node_info(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     let dev = api.dev()?;
     let head = api.head()?;
     let (header, chain) = (&head.block.header, api.engine.chain());
+    let fork = dev.fork();
+    let fork = fork.as_ref().map(|fork| (fork.endpoint.to_string(), fork.header.number));
+    let (fork_url, fork_number) = fork.unzip();
     Json::of(&json!({
         "currentBlockNumber": U64::from(header.number),
         "currentBlockTimestamp": header.timestamp,
@@ -536,7 +561,11 @@ fn node_info(api: &Api, params: Params<'_>) -> Result<Json, Error> {
             "gasLimit": header.gas_limit,
             "gasPrice": U256::from(fees::suggested_tip(api)?),
         },
-        "forkConfig": {"forkUrl": null, "forkBlockNumber": null, "forkRetryBackoff": null},
+        "forkConfig": {
+            "forkUrl": fork_url,
+            "forkBlockNumber": fork_number,
+            "forkRetryBackoff": null,
+        },
         "automine": dev.chain.is_automatic(),
     }))
 }
@@ -544,13 +573,20 @@ fn node_info(api: &Api, params: Params<'_>) -> Result<Json, Error> {
 fn metadata(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
     let head = api.head()?;
+    let forked = api.dev()?.fork().map(|fork| {
+        json!({
+            "chainId": fork.chain_id,
+            "forkBlockNumber": fork.header.number,
+            "forkBlockHash": fork.header.hash_slow(),
+        })
+    });
     Json::of(&json!({
         "clientVersion": identity::name_told(api),
         "chainId": api.engine.chain().chain_id(),
         "instanceId": api.engine.heads().genesis,
         "latestBlockNumber": head.number(),
         "latestBlockHash": head.hash(),
-        "forkedNetwork": null,
+        "forkedNetwork": forked,
         "snapshots": {},
     }))
 }

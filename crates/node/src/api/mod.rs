@@ -16,6 +16,7 @@ mod eth;
 mod fees;
 mod filter_table;
 mod filters;
+mod forward;
 mod head_control;
 mod identity;
 mod lenient;

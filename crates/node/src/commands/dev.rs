@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ::dev::limits::{BALANCE, BASE_FEE, CHAIN_ID, GAS_LIMIT};
@@ -18,7 +19,7 @@ use state::{JournalMode, Options as DatabaseOptions};
 
 use super::node::StopSignals;
 use crate::console::say;
-use crate::dev::{DERIVATION_PATH, DevOptions, MNEMONIC, Wallet};
+use crate::dev::{DERIVATION_PATH, DevOptions, ForkPoint, GivenRules, MNEMONIC, Wallet};
 use crate::flags::values::{
     LOCALHOST, Threshold, count, parse_duration, parse_ip, parse_page, parse_port,
 };
@@ -51,20 +52,19 @@ pub(crate) struct DevArgs {
     /// Mine no block unless evm_mine or anvil_mine asks for it.
     #[arg(long, conflicts_with = "block_time")]
     no_mining: bool,
-    /// The fork of the first block: paris, shanghai, cancun, prague, osaka or amsterdam.
-    #[arg(long, value_name = "FORK", value_parser = parse_fork, default_value = "osaka")]
-    hardfork: EthereumHardfork,
+    /// The fork of the first block: paris, shanghai, cancun, prague, osaka or amsterdam
+    /// [default: osaka; with --fork-url that of its block].
+    #[arg(long, value_name = "FORK", value_parser = parse_fork)]
+    hardfork: Option<EthereumHardfork>,
     /// A later fork and its time, in seconds since 1970 or from the start on: amsterdam=+600.
     #[arg(long = "fork-at", value_name = "FORK=TIME", value_parser = parse_later)]
     fork_at: Vec<(EthereumHardfork, ForkTime)>,
-    /// The chain's identifier.
-    #[arg(long, value_name = "ID", value_parser = count::<u64>,
-          default_value_t = CHAIN_ID)]
-    chain_id: u64,
-    /// The gas limit of blocks.
-    #[arg(long, value_name = "GAS", value_parser = count::<u64>,
-          default_value_t = GAS_LIMIT)]
-    gas_limit: u64,
+    /// The chain's identifier [default: 31337; with --fork-url the endpoint's].
+    #[arg(long, value_name = "ID", value_parser = count::<u64>)]
+    chain_id: Option<u64>,
+    /// The gas limit of blocks [default: 30000000; with --fork-url that of its block].
+    #[arg(long, value_name = "GAS", value_parser = count::<u64>)]
+    gas_limit: Option<u64>,
     /// The base fee of the first block, in wei.
     #[arg(long, value_name = "WEI", value_parser = count::<u64>,
           default_value_t = BASE_FEE)]
@@ -76,6 +76,17 @@ pub(crate) struct DevArgs {
     /// is removed at the end].
     #[arg(long, value_name = "DIR")]
     datadir: Option<PathBuf>,
+    /// Begin with a block of another chain, whose state is read from this endpoint of JSON-RPC and
+    /// checked: http://HOST:PORT/PATH, https, ws or wss, or the path of a Unix socket.
+    #[arg(long, short = 'f', value_name = "URL",
+          conflicts_with_all = ["datadir", "timestamp", "base_fee"])]
+    fork_url: Option<String>,
+    /// The number of that block [default: the endpoint's head].
+    #[arg(long, value_name = "N", value_parser = count::<u64>, requires = "fork_url")]
+    fork_block_number: Option<u64>,
+    /// Keep nothing of the state at the endpoint on disk.
+    #[arg(long, requires = "fork_url")]
+    no_storage_caching: bool,
     /// Web pages that may call it, as origins or names; * for any.
     #[arg(long = "allow-origin", value_name = "ORIGIN", value_parser = parse_page,
           default_value = "*")]
@@ -144,9 +155,14 @@ pub(crate) fn run_dev(args: DevArgs) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         let mut signals = StopSignals::new()?;
+        let fork = options.dev.as_ref().and_then(|dev| dev.fork.clone());
         let node = Node::start(options).await?;
         if !args.quiet {
             print_accounts(&args, &wallet)?;
+            match fork {
+                Some(fork) => print_fork(&fork)?,
+                None => print_chain(&args)?,
+            }
         }
         say!("Listening on {}", node.http_addr);
         signals.next().await;
@@ -161,7 +177,13 @@ pub(crate) fn run_dev(args: DevArgs) -> anyhow::Result<()> {
 
 fn dev_options(args: &DevArgs, wallet: Wallet, directory: PathBuf) -> anyhow::Result<NodeOptions> {
     let is_begun = directory.join("chain").exists();
-    let genesis = if is_begun { None } else { Some(genesis(args, &wallet)?) };
+    let fork = args.fork_url.as_deref().map(|url| find_fork(args, url)).transpose()?;
+    let genesis = match &fork {
+        _ if is_begun => None,
+        // Of a fork the header is another's.
+        Some(_) => Some(alloy_genesis::Genesis::default()),
+        None => Some(genesis(args, &wallet)?),
+    };
     let mining = Mining {
         is_automatic: !args.no_mining && args.block_time.is_none(),
         interval: args.block_time,
@@ -178,32 +200,63 @@ fn dev_options(args: &DevArgs, wallet: Wallet, directory: PathBuf) -> anyhow::Re
     options.txpool.send.fee_cap = None;
     options.txpool.send.allows_unprotected = true;
     options.testing = true;
+    if args.fork_url.is_some() {
+        // A call waits for the endpoint.
+        options.calls.time = None;
+    }
     let client_version = args.client_version.clone();
-    options.dev = Some(DevOptions { mining, wallet, client_version });
-    options.engine_options =
-        EngineOptions { retain_history: DEV_CHAIN_HISTORY, ..EngineOptions::default() };
+    let balance = args.balance.unwrap_or(BALANCE);
+    let fork = fork.map(Arc::new);
+    options.dev = Some(DevOptions { mining, wallet, client_version, fork, balance });
+    options.engine_options = EngineOptions {
+        // A fork may go on from a much older block.
+        retain_history: if args.fork_url.is_some() { u64::MAX } else { DEV_CHAIN_HISTORY },
+        target_gas_limit: args.gas_limit.filter(|_| args.fork_url.is_some()),
+        ..EngineOptions::default()
+    };
     options.database = DatabaseOptions { journal: JournalMode::Off, ..options.database };
     Ok(options)
 }
 
-fn genesis(args: &DevArgs, wallet: &Wallet) -> anyhow::Result<alloy_genesis::Genesis> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    let timestamp = args.timestamp.unwrap_or(now);
-    let later = args.fork_at.iter().map(|(fork, time)| match time {
+/// The time now, in seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+/// The later forks, with their times.
+fn later_forks(args: &DevArgs, start: u64) -> Vec<(EthereumHardfork, u64)> {
+    let at = |(fork, time): &(_, _)| match time {
         ForkTime::At(time) => (*fork, *time),
-        ForkTime::After(seconds) => (*fork, timestamp.saturating_add(*seconds)),
-    });
-    let mut genesis = DevGenesis {
+        ForkTime::After(seconds) => (*fork, start.saturating_add(*seconds)),
+    };
+    args.fork_at.iter().map(at).collect()
+}
+
+/// The block of another chain with which this one begins.
+fn find_fork(args: &DevArgs, url: &str) -> anyhow::Result<ForkPoint> {
+    let given = GivenRules {
         chain_id: args.chain_id,
         fork: args.hardfork,
-        later: later.collect(),
-        gas_limit: args.gas_limit,
+        later: later_forks(args, now()),
+    };
+    let is_cached = !args.no_storage_caching;
+    ForkPoint::find(url, args.fork_block_number, &given, is_cached).context("--fork-url")
+}
+
+fn genesis(args: &DevArgs, wallet: &Wallet) -> anyhow::Result<alloy_genesis::Genesis> {
+    let timestamp = args.timestamp.unwrap_or_else(now);
+    let hardfork = args.hardfork.unwrap_or(EthereumHardfork::Osaka);
+    let mut genesis = DevGenesis {
+        chain_id: args.chain_id.unwrap_or(CHAIN_ID),
+        fork: hardfork,
+        later: later_forks(args, timestamp),
+        gas_limit: args.gas_limit.unwrap_or(GAS_LIMIT),
         base_fee: args.base_fee,
         timestamp,
         ..DevGenesis::default()
     };
-    if let Some((fork, _)) = genesis.later.iter().find(|(fork, _)| *fork <= args.hardfork) {
-        bail!("--fork-at {fork}: the first block has {} already", args.hardfork);
+    if let Some((fork, _)) = genesis.later.iter().find(|(fork, _)| *fork <= hardfork) {
+        bail!("--fork-at {fork}: the first block has {hardfork} already");
     }
     for address in wallet.keys().iter().map(|(address, _)| *address) {
         genesis = genesis.rich(address, args.balance.unwrap_or(BALANCE));
@@ -226,9 +279,27 @@ fn print_accounts(args: &DevArgs, wallet: &Wallet) -> anyhow::Result<()> {
     say!("\nWallet\n==================");
     say!("Mnemonic:          {}", args.mnemonic);
     say!("Derivation path:   {DERIVATION_PATH}\n");
-    say!("\nChain ID\n==================\n\n{}", args.chain_id);
+    Ok(())
+}
+
+/// Prints with what a chain begins, as anvil does.
+fn print_chain(args: &DevArgs) -> anyhow::Result<()> {
+    say!("\nChain ID\n==================\n\n{}", args.chain_id.unwrap_or(CHAIN_ID));
     say!("\nBase Fee\n==================\n\n{}", args.base_fee);
-    say!("\nGas Limit\n==================\n\n{}\n", args.gas_limit);
+    say!("\nGas Limit\n==================\n\n{}\n", args.gas_limit.unwrap_or(GAS_LIMIT));
+    Ok(())
+}
+
+/// Prints the block of another chain with which this one begins, and its rules.
+fn print_fork(fork: &ForkPoint) -> anyhow::Result<()> {
+    let ForkPoint { endpoint, header, rules, .. } = fork;
+    say!("Fork\n==================\n");
+    say!("Endpoint:       {endpoint}");
+    say!("Block number:   {}", header.number);
+    say!("Block hash:     {}", header.hash_slow());
+    say!("Timestamp:      {}", header.timestamp);
+    say!("Chain ID:       {}", rules.config.chain_id);
+    say!("Hardfork:       {}, by {}\n", rules.fork.to_string().to_lowercase(), rules.source);
     Ok(())
 }
 

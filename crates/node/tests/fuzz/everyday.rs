@@ -112,7 +112,7 @@ fn dev_chain() -> SocketAddr {
     options.txpool.pool.minimum_tip = 0;
     options.testing = true;
     let mining = Mining { is_automatic: true, interval: None };
-    options.dev = Some(DevOptions { mining, wallet, client_version: None });
+    options.dev = Some(DevOptions { mining, wallet, ..DevOptions::default() });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

@@ -20,13 +20,19 @@ pub(crate) struct Dev {
     pub(crate) client: Client,
     pub(crate) address: String,
     /// The lines before its address.
-    printed: Vec<String>,
+    pub(crate) printed: Vec<String>,
 }
 
 impl Dev {
     pub(crate) async fn start(given: &[&str]) -> Self {
+        Self::start_with(given, &[]).await
+    }
+
+    /// With these variables of the environment.
+    pub(crate) async fn start_with(given: &[&str], variables: &[(&str, &Path)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
         command.args(["dev", "--port", "0"]).args(given).stdout(Stdio::piped());
+        command.envs(variables.iter().copied());
         let mut program = command.spawn().expect("it runs");
         let out = BufReader::new(program.stdout.take().expect("a pipe"));
         let mut printed = Vec::new();
@@ -176,8 +182,13 @@ async fn helpers_answer_as_those_of_anvil() {
     assert!(dev.ok("evm_increaseTime", json!([10])).await.as_u64() >= Some(10));
     let code = Code::InvalidParams;
     dev.refused("evm_setNextBlockTimestamp", json!([1]), code, "Timestamp error: 1 is lower").await;
-    dev.refused("anvil_reset", json!([{"forking": {"jsonRpcUrl": "http://x"}}]), code, "forking")
-        .await;
+    dev.refused(
+        "anvil_reset",
+        json!([{"forking": {"jsonRpcUrl": "http://x"}}]),
+        code,
+        "--fork-url",
+    )
+    .await;
     dev.refused("anvil_rollback", json!([9]), code, "blocks to go back").await;
     let blocks = dev.ok("evm_mine_detailed", json!([])).await;
     assert_eq!(blocks[0]["number"], "0x1");

@@ -18,8 +18,8 @@ use testing::{Random, rounds};
 
 /// Stores word 1 of the call's data in the slot that word 0 names.
 const LEDGER_CODE: Bytes = bytes!("60203560003555");
-const LEDGER: Address = address!("0x1ed6e40000000000000000000000000000000000");
-const LEDGER_SLOTS: u64 = 40;
+pub(crate) const LEDGER: Address = address!("0x1ed6e40000000000000000000000000000000000");
+pub(crate) const LEDGER_SLOTS: u64 = 40;
 
 /// Logs word 0 of the call's data, with words 0 and 1 as topics.
 const LOGGER_CODE: Bytes = bytes!("5f355f526020355f3560205fa2");
@@ -103,16 +103,16 @@ async fn geth_takes_the_same_transactions_and_accepts_what_we_build_of_them() {
 }
 
 /// Both nodes on the same genesis.
-struct Nodes {
-    directory: tempfile::TempDir,
-    world: World,
+pub(crate) struct Nodes {
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) world: World,
     ours: Node,
     geth: testing::geth::RunningGeth,
 }
 
 impl Nodes {
     /// Starts them, if there is a geth.
-    async fn start(world: World) -> Option<Self> {
+    pub(crate) async fn start(world: World) -> Option<Self> {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let genesis = directory.path().join("genesis.json");
         let geth = Geth::find(genesis.clone())?;
@@ -132,7 +132,7 @@ impl Nodes {
         Some(Self { directory, world, ours, geth })
     }
 
-    async fn pair(&self) -> Pair<'_> {
+    pub(crate) async fn pair(&self) -> Pair<'_> {
         let secret = Some(self.ours.jwt.clone());
         let address = self.ours.engine_addr.to_string();
         Pair {
@@ -146,7 +146,7 @@ impl Nodes {
     }
 
     /// Connections to both over IPC.
-    async fn sessions(&self) -> [SessionClient; 2] {
+    pub(crate) async fn sessions(&self) -> [SessionClient; 2] {
         let session = async |name: &str| {
             let address = format!("unix:{}", self.directory.path().join(name).display());
             SessionClient::connect(&address, None).await.expect("it listens")
@@ -157,7 +157,7 @@ impl Nodes {
 
 /// Blocks that touch what witnesses are made of: nothing, codes, new codes, slots written, read,
 /// and deleted until branches collapse. The last ones read so many codes.
-fn blocks(world: &World, codes_read: &[usize]) -> Vec<Vec<Bytes>> {
+pub(crate) fn blocks(world: &World, codes_read: &[usize]) -> Vec<Vec<Bytes>> {
     let mut nonce = 0;
     let mut sign = |to, input: Bytes, gas| -> Bytes {
         nonce += 1;
@@ -311,7 +311,7 @@ fn overridden_calls() -> Vec<Value> {
     calls
 }
 
-fn world(contracts: usize) -> World {
+pub(crate) fn world(contracts: usize) -> World {
     let mut world = World::new(contracts).expect("the world is made");
     let storage = (0..LEDGER_SLOTS).map(|s| (U256::from(s).into(), U256::from(s + 1).into()));
     let ledger = GenesisAccount {
@@ -345,7 +345,7 @@ pub(crate) fn told(answer: &Value) -> String {
     told.map_or(text, |(_, ours)| ours.into())
 }
 
-struct Pair<'a> {
+pub(crate) struct Pair<'a> {
     ours: Client,
     geth: Client,
     node: &'a Node,
@@ -357,7 +357,7 @@ struct Pair<'a> {
 
 impl Pair<'_> {
     /// Builds a block on our node and lets both judge it, and each other's witness of it.
-    async fn agree(&mut self, transactions: &[Bytes]) {
+    pub(crate) async fn agree(&mut self, transactions: &[Bytes]) {
         let params = self.build(transactions).await;
         self.agree_on(params).await;
     }

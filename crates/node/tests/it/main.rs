@@ -14,6 +14,7 @@ mod examples;
 mod extract;
 mod files;
 mod filters;
+mod fork;
 mod geth;
 mod geth_estimates;
 mod geth_methods;

@@ -19,7 +19,7 @@ pub struct NodePlace {
     pub owner: Option<B256>,
     /// A key below it, of which only the first nibbles are meant.
     pub key: B256,
-    /// How many nibbles those are.
+    /// The number of those nibbles.
     pub depth: u8,
 }
 

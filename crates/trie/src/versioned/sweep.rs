@@ -86,7 +86,6 @@ impl<R: Records + ?Sized, S: RecordSink> Sweep<'_, R, S> {
         depth: usize,
         trie: &SweptTrie<'_>,
     ) -> Result<NodeAddress, Error> {
-        // What is elsewhere takes no room in the log.
         if address.is_none() || address.is_remote() {
             return Ok(address);
         }
