@@ -185,6 +185,12 @@ impl Engine {
         self.shared.chain.block(&hash)
     }
 
+    /// The newest blocks that were found to be invalid since the start, the highest number first:
+    /// 16 at most, and 12 MiB in all. One whose hash is not that of its fields is not among them.
+    pub fn bad_blocks(&self) -> Vec<Arc<SealedBlock>> {
+        self.shared.chain.bad_blocks().list()
+    }
+
     /// The number of a valid block, whatever branch it is on; `None` when there is none.
     ///
     /// # Errors

@@ -6,6 +6,13 @@ use std::time::Duration;
 /// consensus client asks about few; an attacker can make many.
 pub const INVALID_BLOCKS: usize = 1024;
 
+/// Invalid blocks that are kept whole, for those who look into them.
+pub const BAD_BLOCKS: usize = 16;
+
+/// The bytes of all of them, in RLP: one of the largest blocks. As JSON and as hex they have five
+/// times as many, which is below the memory that is counted for a call.
+pub const BAD_BLOCKS_BYTES: usize = 12 << 20;
+
 /// Pause between two lines of the log about invalid blocks: a caller can send thousands a second.
 pub(crate) const INVALID_LOG_PAUSE: Duration = Duration::from_secs(5);
 

@@ -211,9 +211,16 @@ impl Engine {
             let number = number.saturating_sub(1);
             return Ok(Verdict::Syncing(Missing::Block { number, hash: parent_hash }));
         };
-        match self.validate(&parent, block, list, asked) {
+        let mut block = Some(block);
+        match self.validate(&parent, &mut block, list, asked) {
             Ok(()) => Ok(Verdict::Valid),
-            Err(failure) => self.judge(hash, &parent, failure),
+            Err(failure) => {
+                let verdict = self.judge(hash, &parent, failure);
+                if let (Ok(Verdict::Invalid { .. }), Some(block)) = (&verdict, block) {
+                    self.shared.chain.bad_blocks().add(block);
+                }
+                verdict
+            }
         }
     }
 
@@ -261,27 +268,28 @@ impl Engine {
         tree.invalid.insert(hash, invalid);
     }
 
-    /// Runs a block, and remembers it when it is valid.
+    /// Runs a block, and takes and remembers it when it is valid.
     fn validate(
         &self,
         parent: &Arc<BlockRecord>,
-        block: SealedBlock,
+        given: &mut Option<SealedBlock>,
         list: Option<AccessList>,
         asked: Asked,
     ) -> Result<(), Failure> {
         let _runs = self.shared.background.block_runs();
-        self.validate_ancestry(parent, &block)?;
+        let block = given.as_ref().expect("it is taken at the end");
+        self.validate_ancestry(parent, block)?;
         let mut unsealed = self.shared.chain.unsealed.begin(block.header.number);
         let (mut timings, start) = (Timings::default(), Instant::now());
-        let transactions = &block.body.transactions;
-        let senders = BlockSenders::new(self.chain(), block.header.number, transactions);
-        let (state, executed) = self.run(parent, &block, list, &senders, &mut timings)?;
+        let senders =
+            BlockSenders::new(self.chain(), block.header.number, &block.body.transactions);
+        let (state, executed) = self.run(parent, block, list, &senders, &mut timings)?;
         timings.add(state.timings, senders.spent(), start.elapsed());
         let signers = senders.signers().map_err(BlockError::from)?;
         let (senders, public_keys): (Vec<_>, _) =
             signers.into_iter().map(|signer| (signer.address, signer.public_key)).unzip();
-        let is_small = !is_worth_threads(&self.shared.options, &block);
-        let figures = BlockFigures::new(&block, state.reads(&executed), &executed);
+        let is_small = !is_worth_threads(&self.shared.options, block);
+        let figures = BlockFigures::new(block, state.reads(&executed), &executed);
         let Executed { codes_read, new_codes, receipts, requests, block_access_list, .. } =
             executed;
         let (code_hashes, codes) = codes_read.into_iter().unzip();
@@ -289,7 +297,7 @@ impl Engine {
             state.finish(code_hashes, executed.first_ancestor);
         let record = Arc::new(BlockRecord {
             total_difficulty: parent.total_difficulty + block.header.difficulty,
-            block,
+            block: given.take().expect("it is taken here alone"),
             senders,
             receipts,
             requests,
@@ -324,8 +332,7 @@ impl Engine {
             freed: (old_records, old_witness),
         };
         if is_small && matches!(asked.wanted, AnswerContent::Nothing | AnswerContent::Journaled) {
-            // No client waits for an answer, and waking a thread would take a good part of the
-            // time.
+            // No client waits for an answer, and waking a thread takes a good part of the time.
             self.after.seal_here(ran);
         } else {
             self.after.queue.push(ran);

@@ -1,6 +1,7 @@
 //! Floor 2. The data that the engine's threads share: the chain, its newest witnesses, and the
 //! flags by which background work gives way.
 
+use crate::chain::bad::BadBlocks;
 use crate::chain::events::EventListeners;
 use crate::chain::floors::Floors;
 use crate::chain::persisted::PersistedHeads;
@@ -46,6 +47,7 @@ pub(crate) struct Chain {
     sealing: Mutex<()>,
     pub(crate) persisted: PersistedHeads,
     pub(crate) events: EventListeners,
+    bad_blocks: Mutex<BadBlocks>,
     failure: OnceLock<Error>,
     failure_listeners: Mutex<Vec<FailureListener>>,
 }
@@ -83,6 +85,7 @@ impl Chain {
             sealing: Mutex::new(()),
             persisted: PersistedHeads::new(heads),
             events: EventListeners::default(),
+            bad_blocks: Mutex::default(),
             failure: OnceLock::new(),
             failure_listeners: Mutex::default(),
         };
@@ -102,6 +105,11 @@ impl Chain {
 
     pub(crate) fn floors(&self) -> MutexGuard<'_, Floors> {
         self.floors.lock().expect(NO_PANIC)
+    }
+
+    /// The newest invalid blocks.
+    pub(crate) fn bad_blocks(&self) -> MutexGuard<'_, BadBlocks> {
+        self.bad_blocks.lock().expect(NO_PANIC)
     }
 
     /// Held while a block's nodes get their addresses.

@@ -145,7 +145,7 @@ pub use trace::{
     StructLogConfig, TraceFilter, TraceOptions, TracerConfig,
 };
 pub use traced::{Traced, TracedCall, trace_block, trace_call, trace_calls};
-pub use unsigned::{UnsignedCall, UnsignedTransaction, unsigned_transaction};
+pub use unsigned::{UnsignedCall, UnsignedTransaction, encode_unsigned, unsigned_transaction};
 pub use validate::{
     Roots, Verified, VerifyError, execute_statelessly, validate, validate_access_list,
     validate_body, validate_body_roots, verify, verify_taking_missing_for_absent,

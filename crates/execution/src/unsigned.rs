@@ -101,6 +101,15 @@ pub(crate) fn unsigned(call: &Call, nonce: u64, chain_id: u64, is_legacy: bool) 
     }
 }
 
+/// The bytes of a transaction that is not signed yet, as geth writes them: the parts of its
+/// signature are zero. The hash that geth gives it is their keccak-256.
+pub fn encode_unsigned(transaction: &UnsignedTransaction) -> Vec<u8> {
+    match transaction {
+        UnsignedTransaction::Legacy(legacy) => encoded_legacy(legacy),
+        typed => typed.clone().into_envelope(UNSIGNED).encoded_2718(),
+    }
+}
+
 /// The bytes of a transaction without a signature, as its block has them. The `v` of one of the
 /// first type is zero, which no signed one has.
 pub(crate) fn encoded(transaction: &Transaction) -> Vec<u8> {

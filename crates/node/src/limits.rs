@@ -51,6 +51,9 @@ pub(crate) const POOL_STALE_PAUSE: Duration = Duration::from_secs(60);
 /// The most gas of one call, even if it asks for more: geth's default, a second of work.
 pub const CALL_GAS: u64 = 50_000_000;
 
+/// The most blobs of a transaction (EIP-7594).
+pub(crate) const TRANSACTION_BLOBS: usize = 6;
+
 /// The most accounts whose state one `eth_call` may override: each takes a kilobyte, and a body of
 /// 16 MiB could name 350,000.
 pub const OVERRIDDEN_ACCOUNTS: usize = 1 << 14;

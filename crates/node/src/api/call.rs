@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::{Api, state};
-use crate::limits::OVERRIDDEN_ACCOUNTS;
+use crate::limits::{OVERRIDDEN_ACCOUNTS, TRANSACTION_BLOBS};
 
 /// `eth_call`.
 pub(super) fn call(api: &Api, params: Params<'_>) -> Result<Json, Error> {
@@ -151,6 +151,42 @@ impl From<AuthorizationFields> for SignedAuthorization {
 }
 
 impl Request {
+    /// Checks what a transaction that is sent needs beyond a call, with geth's words.
+    pub(super) fn check_to_send(&self) -> Result<(), Error> {
+        if let (Some(input), Some(data)) = (&self.input, &self.data)
+            && input.0 != data.0
+        {
+            return Err(unfit(
+                "both \"data\" and \"input\" are set and not equal. Please use \"input\" to pass \
+                 transaction call data",
+            ));
+        }
+        match self.blob_versioned_hashes.as_ref().map(Vec::len) {
+            Some(0) => return Err(unfit("need at least 1 blob for a blob transaction")),
+            Some(count) if count > TRANSACTION_BLOBS => {
+                let most = TRANSACTION_BLOBS;
+                let words = format!("too many blobs in transaction (have={count}, max={most})");
+                return Err(unfit(words));
+            }
+            _ => {}
+        }
+        if self.to.is_some() {
+            return Ok(());
+        }
+        if self.blob_versioned_hashes.is_some() {
+            return Err(unfit("missing \"to\" in blob transaction"));
+        }
+        if self.input.as_ref().or(self.data.as_ref()).is_none_or(|data| data.0.is_empty()) {
+            return Err(unfit("contract creation without any data provided"));
+        }
+        if self.authorization_list.is_some() {
+            return Err(unfit(
+                "authorizationList provided for contract creation, but \"to\" field is missing",
+            ));
+        }
+        Ok(())
+    }
+
     /// The call, unless its fields contradict each other.
     pub(super) fn call(self, chain_id: u64) -> Result<UnsignedCall, Error> {
         let fees = self.max_fee_per_gas.or(self.max_priority_fee_per_gas);

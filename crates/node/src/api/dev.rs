@@ -7,16 +7,14 @@ use alloy_primitives::{Address, B256, U64, U256};
 use dev::{Error as DevError, impersonated};
 use engine::Amendment;
 use engine_api::json::{Data, FixedData, Object};
-use execution::{
-    Call, Estimate, Overrides, UnsignedCall, UnsignedTransaction, unsigned_transaction,
-};
+use execution::{Call, UnsignedCall, UnsignedTransaction, unsigned_transaction};
 use rpc::{Code, Error, Json, Params};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use serde_json::{Value, json};
 
-use super::call::{Request, reverted};
-use super::{Api, Entry, eth, fees, identity, method, ordered, refusal};
+use super::call::Request;
+use super::{Api, Entry, eth, fees, fill, identity, method, ordered, refusal};
 use crate::dev::DevNode;
 
 /// The methods, with their other names.
@@ -149,7 +147,7 @@ fn send(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let Object(request): Object<Request> = params.next("transaction")?;
     params.end()?;
     let dev = api.dev()?;
-    let (sender, transaction) = filled(api, dev, request)?;
+    let (sender, transaction) = filled(api, request)?;
     let signed = if dev.chain.impersonates(&sender) {
         impersonated(transaction, sender)
     } else {
@@ -169,16 +167,12 @@ fn send_unsigned(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let Object(request): Object<Request> = params.next("transaction")?;
     params.end()?;
     let dev = api.dev()?;
-    let (sender, transaction) = filled(api, dev, request)?;
+    let (sender, transaction) = filled(api, request)?;
     Json::of(&dev.chain.send(impersonated(transaction, sender)).map_err(failed)?)
 }
 
 /// The transaction of a request, with the nonce, the gas and the fees that it leaves open.
-pub(super) fn filled(
-    api: &Api,
-    dev: &DevNode,
-    request: Request,
-) -> Result<(Address, UnsignedTransaction), Error> {
+pub(super) fn filled(api: &Api, request: Request) -> Result<(Address, UnsignedTransaction), Error> {
     let chain_id = api.engine.chain().chain_id();
     let UnsignedCall { mut call, gas, nonce, has_gas_price } = request.call(chain_id)?;
     if call.blob_hashes.is_some() {
@@ -186,27 +180,12 @@ pub(super) fn filled(
         return Err(Error::invalid_params(words));
     }
     let head = api.head()?;
-    let nonce = match nonce.or_else(|| dev.chain.pool().next_nonce(call.from)) {
-        Some(nonce) => nonce,
-        None => {
-            let state = api.engine.state(head.hash()).map_err(refusal)?;
-            let account = state.account(call.from).map_err(refusal)?;
-            account.map_or(0, |account| account.nonce)
-        }
-    };
+    let nonce = nonce.map_or_else(|| fill::next_nonce(api, call.from, &head), Ok)?;
     let gas = match gas {
         Some(gas) => gas,
         None => {
             let free = Call { max_fee_per_gas: 0, max_priority_fee_per_gas: 0, ..call.clone() };
-            let (none, bounds) = (Overrides::default(), api.bounds);
-            let deadline = bounds.deadline();
-            let estimate =
-                api.engine.estimate_gas(head.hash(), &free, &none, bounds.gas, &deadline);
-            match estimate.map_err(|error| api.call_refusal(error))? {
-                Estimate::Gas(gas) => gas,
-                Estimate::Reverted(output) => return Err(reverted(&output)),
-                Estimate::Failed(reason) => return Err(Error::failed_call(reason)),
-            }
+            fill::estimated(api, &free, &head)?
         }
     };
     if call.max_fee_per_gas == 0 {
@@ -494,7 +473,7 @@ fn reorganise(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
                 sent.map_err(|refusal| Error::new(Code::Server, refusal).in_message())?.transaction
             }
             Reorganised::Request(request) => {
-                let (sender, transaction) = filled(api, dev, *request)?;
+                let (sender, transaction) = filled(api, *request)?;
                 let signed = dev.wallet.sign_transaction(&sender, transaction.clone());
                 signed.unwrap_or_else(|| impersonated(transaction, sender))
             }

@@ -1,11 +1,13 @@
 //! The methods of the two ports and of the Unix socket, as tables.
 
 mod attributes;
+mod bad_blocks;
 mod blobs;
 mod block_access_list;
 mod blocks;
 mod bodies;
 mod build;
+mod by_nonce;
 mod call;
 mod config;
 mod debug;
@@ -14,6 +16,7 @@ mod dev;
 mod estimate;
 mod eth;
 mod fees;
+mod fill;
 mod filter_table;
 mod filters;
 mod forward;
@@ -431,6 +434,7 @@ const PUBLIC: &[Entry] = &[
     method("eth_createAccessList", estimate::access_list),
     method("eth_estimateGas", estimate::gas),
     method("eth_feeHistory", fees::history),
+    method("eth_fillTransaction", fill::fill),
     method("eth_gasPrice", fees::gas_price),
     method("eth_getBalance", state::balance),
     method("eth_getBlockAccessList", block_access_list::shown),
@@ -450,6 +454,7 @@ const PUBLIC: &[Entry] = &[
     method("eth_getTransactionByBlockHashAndIndex", transactions::by_hash_and_index),
     method("eth_getTransactionByBlockNumberAndIndex", transactions::by_number_and_index),
     method("eth_getTransactionByHash", transactions::by_hash),
+    method("eth_getTransactionBySenderAndNonce", by_nonce::transaction_by_nonce),
     method("eth_getTransactionCount", state::transaction_count),
     method("eth_getTransactionReceipt", transactions::receipt_by_hash),
     method("eth_getUncleByBlockHashAndIndex", uncles::by_hash_and_index),
@@ -470,6 +475,7 @@ const PUBLIC: &[Entry] = &[
     method("debug_executionWitness", debug::execution_witness),
     method("debug_executionWitnessByBlockHash", debug::execution_witness_by_hash),
     method("debug_executionWitnessByHash", debug::execution_witness_by_hash),
+    method("debug_getBadBlocks", bad_blocks::bad_blocks),
     method("debug_getModifiedAccountsByHash", ranges::modified_by_hash),
     method("debug_getModifiedAccountsByNumber", ranges::modified_by_number),
     method("debug_getRawBlock", raw::block),

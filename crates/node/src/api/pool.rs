@@ -93,6 +93,11 @@ impl Api {
         self.pool.as_ref()?.0.next_nonce(sender)
     }
 
+    /// The transaction with this sender and nonce in the pool.
+    pub(super) fn waiting_of(&self, sender: Address, nonce: u64) -> Option<Arc<Pooled>> {
+        self.pool.as_ref()?.0.transaction_of(sender, nonce)
+    }
+
     /// The transaction with this hash in the pool.
     pub(super) fn waiting(&self, hash: B256) -> Option<Arc<Pooled>> {
         self.pool.as_ref()?.0.transaction(hash)

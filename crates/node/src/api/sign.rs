@@ -49,7 +49,7 @@ fn sign_transaction(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let Object(request): Object<Request> = params.next("transaction")?;
     params.end()?;
     let dev = api.dev()?;
-    let (sender, transaction) = filled(api, dev, request)?;
+    let (sender, transaction) = filled(api, request)?;
     let signed = dev.wallet.sign_transaction(&sender, transaction).ok_or_else(no_signer)?;
     Json::of(&Bytes::from(signed.encoded_2718()))
 }

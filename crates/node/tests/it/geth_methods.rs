@@ -180,6 +180,42 @@ fn range_calls(hashes: &[Value]) -> Vec<(&'static str, Value)> {
     calls
 }
 
+/// Transactions to be filled in; some are refused in the same words.
+fn fill_calls() -> Vec<(&'static str, Value)> {
+    let [to, other] = LOGGERS;
+    let from = B256::repeat_byte(7).to_string()[..42].to_owned();
+    let blob = B256::with_last_byte(1).to_string().replacen("0x00", "0x01", 1);
+    let authorization = json!({
+        "chainId": "0x0", "address": other, "nonce": "0x1", "yParity": "0x1", "r": "0x1",
+        "s": "0x2",
+    });
+    let list = json!([{ "address": other, "storageKeys": [B256::with_last_byte(1)] }]);
+    let requests = [
+        json!({ "from": from, "to": to, "gas": "0x5208" }),
+        json!({ "from": from, "to": to, "gas": "0x5208", "nonce": "0x9", "value": "0x1" }),
+        json!({ "from": from, "to": to, "gas": "0x5208", "gasPrice": "0x12a05f200" }),
+        json!({ "from": from, "to": to, "gas": "0x5208", "maxFeePerGas": "0x12a05f200" }),
+        json!({ "from": from, "to": to, "gas": "0x5208", "maxPriorityFeePerGas": "0x12a05f200" }),
+        json!({ "from": from, "to": to, "gas": "0x5208", "maxFeePerGas": "0x0" }),
+        json!({ "from": from, "to": to, "gas": "0x5208", "gasPrice": "0x0" }),
+        json!({ "from": from, "to": to, "gasPrice": "0x1", "maxFeePerGas": "0x1" }),
+        json!({ "from": from, "to": to, "gas": "0x186a0", "accessList": list }),
+        json!({ "from": from, "to": to, "gas": "0x186a0", "accessList": list, "gasPrice": "0xff" }),
+        json!({ "from": from, "to": to, "gas": "0x186a0", "blobVersionedHashes": [blob] }),
+        json!({ "from": from, "to": to, "gas": "0x186a0", "blobVersionedHashes": [] }),
+        json!({ "from": from, "to": to, "gas": "0x186a0", "blobVersionedHashes": vec![blob; 7] }),
+        json!({ "from": from, "to": to, "gas": "0x186a0", "authorizationList": [authorization] }),
+        json!({ "from": from, "gas": "0x186a0", "data": "0x6001" }),
+        json!({ "from": from, "authorizationList": [authorization], "data": "0x01" }),
+        json!({ "from": from, "gas": "0x186a0" }),
+        json!({ "from": from, "to": to, "gas": "0x186a0", "data": "0x01", "input": "0x02" }),
+        json!({ "from": from, "to": to, "gas": "0x186a0", "data": "0x01", "input": "0x01" }),
+        json!({ "from": from, "to": to, "value": "0x1" }),
+        json!({ "from": from, "to": to, "gas": "0x5208", "chainId": "0x1" }),
+    ];
+    requests.into_iter().map(|request| ("eth_fillTransaction", json!([request]))).collect()
+}
+
 async fn answer(client: &SessionClient, method: &str, params: &Value) -> Result<Value, String> {
     match client.call(method, params).await {
         Ok(answer) => Ok(with_floats(answer)),
@@ -200,7 +236,7 @@ pub(crate) async fn differences(ours: &SessionClient, geth: &SessionClient) -> V
         transactions.extend(block["transactions"].as_array().expect("a list").iter().cloned());
     }
     let mut differ = Vec::new();
-    let words = log_calls(&hashes).into_iter().chain(slot_calls(&hashes));
+    let words = log_calls(&hashes).into_iter().chain(slot_calls(&hashes)).chain(fill_calls());
     let words = words.chain(range_calls(&hashes));
     for (method, params) in words {
         let [one, other] = [ours, geth].map(|client| answer(client, method, &params));

@@ -13,6 +13,7 @@ mod engine_api;
 mod examples;
 mod extract;
 mod files;
+mod filled;
 mod filters;
 mod fork;
 mod geth;
