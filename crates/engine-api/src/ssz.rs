@@ -6,6 +6,8 @@
 //! Reading accepts exactly the bytes that writing makes. It copies what is small and takes slices
 //! of the rest; memory is bounded by the length of the input.
 
+mod blobs;
+
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{B256, Bytes, FixedBytes, U256};
 use alloy_rpc_types_engine::{
@@ -20,6 +22,10 @@ use witness::container::{
 };
 use witness::ssz::{Lists, Sink};
 use witness::{PublicKey, Witness};
+
+pub use blobs::{
+    BlobCells, BlobWithCellProofs, KzgProof, write_blobs_v1, write_blobs_v2, write_blobs_v4,
+};
 
 use crate::Fork;
 use crate::limits::{

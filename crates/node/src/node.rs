@@ -252,7 +252,7 @@ impl Node {
         node._watch.spawn(allocator::watch_port(held.clone()));
         if let Some(address) = options.metrics {
             let ports = [("public", Some(held)), ("engine", authenticated.memory.clone())];
-            let state = NodeState { engine: chain.clone(), data_dir: files, ports };
+            let state = NodeState { engine: chain.clone(), pool, data_dir: files, ports };
             let port = MetricsPort::new(metrics.clone(), state);
             node.listen_for_scrapes(address, options.metrics_origins, port).await?;
         }

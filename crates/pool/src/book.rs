@@ -20,6 +20,17 @@ use crate::sidecars::Sidecars;
 /// senders with more than their slots, then by worth.
 type Tail = (bool, Worth, Address);
 
+/// How many entries left without a block so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Left {
+    /// For lack of room.
+    pub(crate) evicted: u64,
+    /// In favour of another with their nonce.
+    pub(crate) replaced: u64,
+    /// Since they waited for too long.
+    pub(crate) stale: u64,
+}
+
 /// Where a sender stands in the orders of eviction.
 #[derive(Debug, Default)]
 struct Place {
@@ -45,6 +56,7 @@ pub(crate) struct Book {
     pub(crate) sidecars: Sidecars,
     /// How many entries arrived so far.
     pub(crate) arrived: u64,
+    pub(crate) left: Left,
     pub(crate) became_pending: BecamePending,
     /// The hashes of entries that came or left since they were last taken from here.
     pub(crate) changed: Vec<B256>,
@@ -75,6 +87,7 @@ impl Book {
             memory_bytes: 0,
             sidecars: Sidecars::default(),
             arrived: 0,
+            left: Left::default(),
             became_pending: BecamePending::default(),
             changed: Vec::new(),
         }
@@ -120,12 +133,15 @@ impl Book {
         let (hash, sender, nonce) =
             (entry.pooled.hash(), entry.pooled.sender(), entry.pooled.nonce());
         let mut gone: Vec<_> = self.take(sender, nonce).into_iter().collect();
+        let replaced = gone.len();
         self.put(entry);
         self.settle(sender, options);
         self.sidecars.forget_included(options.sidecar_bytes);
         let refusal = loop {
             let Some((owner, worst)) = self.excess(sender, options) else {
                 gone.iter().for_each(|entry| self.forget_if_empty(entry.pooled.sender()));
+                self.left.replaced += replaced as u64;
+                self.left.evicted += (gone.len() - replaced) as u64;
                 return Ok(());
             };
             let account = &self.accounts[&owner];
@@ -284,7 +300,14 @@ impl Book {
             self.settle(sender, options);
             self.forget_if_empty(sender);
         }
-        before - self.by_hash.len()
+        let stale = before - self.by_hash.len();
+        self.left.stale += stale as u64;
+        stale
+    }
+
+    /// Bytes of memory of transactions, and of sidecars.
+    pub(crate) const fn bytes(&self) -> [usize; 2] {
+        [self.memory_bytes, self.sidecars.bytes()]
     }
 
     fn take_last(&mut self, sender: Address) {

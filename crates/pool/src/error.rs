@@ -215,3 +215,68 @@ pub enum Refusal {
     #[error("cannot read the sender's account: {0}")]
     Unreadable(String),
 }
+
+/// Kinds of refusals, by which they are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RefusalKind {
+    /// It could be in no block of this chain.
+    Invalid,
+    /// The pool has it.
+    Known,
+    /// Its gas limit is too low or too high.
+    Gas,
+    /// It pays too little.
+    Underpriced,
+    /// Its nonce was used, or there may be no gap before it.
+    Nonce,
+    /// The sender has too little money.
+    Funds,
+    /// The pool, or the sender's part of it, is full.
+    Full,
+    /// A delegated account, or one with blobs, has others.
+    Reserved,
+    /// A fault of the node.
+    Failed,
+}
+
+impl RefusalKind {
+    pub(crate) const ALL: [(Self, &'static str); 9] = [
+        (Self::Invalid, "invalid"),
+        (Self::Known, "known"),
+        (Self::Gas, "gas"),
+        (Self::Underpriced, "underpriced"),
+        (Self::Nonce, "nonce"),
+        (Self::Funds, "funds"),
+        (Self::Full, "full"),
+        (Self::Reserved, "reserved"),
+        (Self::Failed, "failed"),
+    ];
+}
+
+impl Refusal {
+    pub(crate) const fn kind(&self) -> RefusalKind {
+        match self {
+            Self::AlreadyKnown => RefusalKind::Known,
+            Self::GasTooHigh { .. }
+            | Self::BlockGas
+            | Self::IntrinsicGas { .. }
+            | Self::FloorGas { .. }
+            | Self::FloorAboveCap { .. } => RefusalKind::Gas,
+            Self::TipTooLow { .. }
+            | Self::BlobFeeTooLow(_)
+            | Self::ReplacementUnderpriced
+            | Self::Underpriced => RefusalKind::Underpriced,
+            Self::NonceTooLow { .. } | Self::NonceTooHigh { .. } => RefusalKind::Nonce,
+            Self::Funds { .. } | Self::FundsInAll { .. } | Self::FundsForReplacement { .. } => {
+                RefusalKind::Funds
+            }
+            Self::Full | Self::AccountLimit(_) | Self::Busy => RefusalKind::Full,
+            Self::AddressReserved
+            | Self::DelegatedGap
+            | Self::DelegatedLimit
+            | Self::AuthorityReserved => RefusalKind::Reserved,
+            Self::Unwritable(_) | Self::Unreadable(_) => RefusalKind::Failed,
+            _ => RefusalKind::Invalid,
+        }
+    }
+}

@@ -89,5 +89,5 @@ pub use entry::Pooled;
 pub use error::Refusal;
 pub use head::{SenderState, Senders};
 pub use options::Options;
-pub use pool::{Content, HeadChange, Pool, Returned, Status};
+pub use pool::{Content, Figures, HeadChange, Pool, Returned, Status};
 pub use sidecar::PooledBlob;

@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,11 +9,11 @@ use execution::{ChainSpec, Transaction};
 use state::Disk;
 
 use crate::best::Best;
-use crate::book::{Added, Book};
+use crate::book::{Added, Book, Left};
 use crate::check::Rules;
 use crate::decode::Sent;
 use crate::entry::Pooled;
-use crate::error::Refusal;
+use crate::error::{Refusal, RefusalKind};
 use crate::head::{Head, SenderState, Senders};
 use crate::log::Log;
 use crate::options::Options;
@@ -31,6 +32,8 @@ pub struct Pool {
     told: Condvar,
     /// Locked while the book is.
     log: Option<Mutex<Log>>,
+    /// How many transactions were refused, by kind.
+    refused: [AtomicU64; RefusalKind::ALL.len()],
 }
 
 /// A new head, and the transactions of the blocks between it and the last one.
@@ -66,6 +69,27 @@ pub struct Status {
     pub queued: usize,
 }
 
+/// The numbers of a pool, for operators. Those that count, count since the pool was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figures {
+    /// How many transactions there are.
+    pub status: Status,
+    /// Bytes of memory of the transactions.
+    pub transaction_bytes: usize,
+    /// Bytes of memory of their blobs, and of those of blocks that are not finalized.
+    pub blob_bytes: usize,
+    /// Transactions that were taken.
+    pub added: u64,
+    /// Transactions that were refused, by the names of kinds of reasons.
+    pub refused: Vec<(&'static str, u64)>,
+    /// Transactions that left for lack of room.
+    pub evicted: u64,
+    /// Transactions that left in favour of another with their nonce.
+    pub replaced: u64,
+    /// Transactions that left since they waited for too long.
+    pub stale: u64,
+}
+
 /// Transactions of some senders, of each by nonce.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Content {
@@ -84,7 +108,15 @@ impl Pool {
         head: Header,
     ) -> Self {
         let book = Mutex::new(Book::new(Head::new(&chain, head)));
-        Self { chain, options, senders, book, told: Condvar::new(), log: None }
+        Self {
+            chain,
+            options,
+            senders,
+            book,
+            told: Condvar::new(),
+            log: None,
+            refused: Default::default(),
+        }
     }
 
     /// The same with a log: what enters it is on the disk, a directory of its own, before
@@ -117,7 +149,7 @@ impl Pool {
     pub fn add(&self, sent: impl Into<Sent>) -> Result<Added, Refusal> {
         let sent = sent.into();
         let hash = *sent.transaction.tx_hash();
-        self.admit(sent, hash, None)
+        self.counted(self.admit(sent, hash, None))
     }
 
     /// Takes a transaction without looking at its signature, as sent by `sender` and found by
@@ -131,7 +163,14 @@ impl Pool {
         hash: B256,
         sender: Address,
     ) -> Result<Added, Refusal> {
-        self.admit(transaction.into(), hash, Some(sender))
+        self.counted(self.admit(transaction.into(), hash, Some(sender)))
+    }
+
+    fn counted(&self, added: Result<Added, Refusal>) -> Result<Added, Refusal> {
+        if let Err(refusal) = &added {
+            self.refused[refusal.kind() as usize].fetch_add(1, Ordering::Relaxed);
+        }
+        added
     }
 
     fn admit(
@@ -274,6 +313,25 @@ impl Pool {
     pub fn status(&self) -> Status {
         let book = self.book();
         Status { pending: book.pending, queued: book.by_hash.len() - book.pending }
+    }
+
+    /// The numbers for operators.
+    pub fn figures(&self) -> Figures {
+        let kinds = RefusalKind::ALL.iter().zip(&self.refused);
+        let refused = kinds.map(|((_, name), count)| (*name, count.load(Ordering::Relaxed)));
+        let book = self.book();
+        let [transaction_bytes, blob_bytes] = book.bytes();
+        let Left { evicted, replaced, stale } = book.left;
+        Figures {
+            status: Status { pending: book.pending, queued: book.by_hash.len() - book.pending },
+            transaction_bytes,
+            blob_bytes,
+            added: book.arrived,
+            refused: refused.collect(),
+            evicted,
+            replaced,
+            stale,
+        }
     }
 
     /// How many transactions were taken since the pool was made: it says whether there are new

@@ -15,16 +15,8 @@ use crate::limits::BLOB_HASHES;
 pub(super) fn blobs(api: &Api, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
     let hashes: Vec<FixedData<32>> = params.list("versionedHashes", BLOB_HASHES)?;
     params.end()?;
-    let fork = api.engine.chain().fork_at(api.head()?.block.header.timestamp);
-    let is_osaka = fork >= EthereumHardfork::Osaka;
-    if version == 1 && is_osaka {
-        let detail = format!("the head is in {fork}; this version is for forks before Osaka");
-        return Err(Error::new(Code::UnsupportedFork, detail));
-    }
-    let found = if is_osaka || version == 1 { found(api, hashes)? } else { return Json::of(&()) };
-    if version == 2 && found.iter().any(Option::is_none) {
-        return Json::of(&());
-    }
+    let hashes: Vec<_> = hashes.into_iter().map(B256::from).collect();
+    let Some(found) = pooled_blobs(api, &hashes, version)? else { return Json::of(&()) };
     Ok(list(&found, |blob, pieces| {
         pieces.push(&b"{\"blob\":\"0x"[..]);
         pieces.push_hex(Bytes::copy_from_slice(blob.blob()));
@@ -43,13 +35,10 @@ pub(super) fn cells(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let hashes: Vec<FixedData<32>> = params.list("versionedHashes", BLOB_HASHES)?;
     let FixedData(indices): FixedData<16> = params.next("indicesBitarray")?;
     params.end()?;
-    let fork = api.engine.chain().fork_at(api.head()?.block.header.timestamp);
-    if fork < EthereumHardfork::Osaka {
-        return Json::of(&());
-    }
-    let wanted = u128::from_le_bytes(indices);
-    let is_wanted = |index: &usize| wanted >> index & 1 == 1;
-    Ok(list(&found(api, hashes)?, |blob, pieces| {
+    let hashes: Vec<_> = hashes.into_iter().map(B256::from).collect();
+    let Some(found) = pooled_blobs(api, &hashes, 4)? else { return Json::of(&()) };
+    let is_wanted = |index: &usize| is_cell_wanted(&indices, *index);
+    Ok(list(&found, |blob, pieces| {
         pieces.push(&b"{\"blob_cells\":["[..]);
         let cells = blob.cells();
         for (place, index) in (0..cells.len()).filter(is_wanted).enumerate() {
@@ -63,12 +52,31 @@ pub(super) fn cells(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     }))
 }
 
-fn found(api: &Api, hashes: Vec<FixedData<32>>) -> Result<Vec<Option<PooledBlob>>, Error> {
-    let hashes: Vec<_> = hashes.into_iter().map(B256::from).collect();
-    match &api.pool {
-        Some((pool, _)) => Ok(pool.blobs(&hashes)),
-        None => Ok(vec![None; hashes.len()]),
+/// The blobs with these hashes, as a version of `engine_getBlobs` or of `POST /blobs` has them;
+/// `None` where it has no answer at all.
+///
+/// # Errors
+/// [`Code::UnsupportedFork`] for the first version from Osaka on.
+pub(crate) fn pooled_blobs(
+    api: &Api,
+    hashes: &[B256],
+    version: u8,
+) -> Result<Option<Vec<Option<PooledBlob>>>, Error> {
+    let fork = api.engine.chain().fork_at(api.head()?.block.header.timestamp);
+    let is_osaka = fork >= EthereumHardfork::Osaka;
+    if version == 1 && is_osaka {
+        let detail = format!("the head is in {fork}; this version is for forks before Osaka");
+        return Err(Error::new(Code::UnsupportedFork, detail));
     }
+    let pool = api.pool.as_ref().filter(|_| is_osaka || version == 1);
+    let found = pool.map(|(pool, _)| pool.blobs(hashes));
+    // The second version has all or nothing.
+    Ok(found.filter(|found| version != 2 || found.iter().all(Option::is_some)))
+}
+
+/// Whether the bit of a cell is set.
+pub(crate) fn is_cell_wanted(indices: &[u8; 16], index: usize) -> bool {
+    u128::from_le_bytes(*indices) >> index & 1 == 1
 }
 
 /// A list of objects, with `null` for each blob that is missing.

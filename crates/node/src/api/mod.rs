@@ -60,6 +60,7 @@ use witness::StateError;
 
 pub use offered::{MethodPattern, Offered};
 
+pub(crate) use blobs::{is_cell_wanted, pooled_blobs};
 pub(crate) use bodies::{blocks_by_hash, blocks_by_range};
 pub(crate) use build::{built, detail, envelope, update_forkchoice};
 pub(crate) use config::sync_status_of;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use engine::{CacheUse, Engine, Heads};
+use pool::{Figures, Pool, Status};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
@@ -21,6 +22,7 @@ use crate::disk::free_bytes;
 #[derive(Clone)]
 pub(crate) struct NodeState {
     pub(crate) engine: Arc<Engine>,
+    pub(crate) pool: Arc<Pool>,
     pub(crate) data_dir: PathBuf,
     /// The memory of the public port, and of the Engine API's port and the Unix socket.
     pub(crate) ports: [(&'static str, Option<PortMemory>); 2],
@@ -47,6 +49,7 @@ impl Collector for NodeState {
         self.chain(&mut out)?;
         self.persistence(&mut out)?;
         caches(&mut out, &self.engine.cache_use())?;
+        txpool(&mut out, &self.pool.figures())?;
         self.disk(&mut out)?;
         self.ports(&mut out)?;
         for metric in process_metrics() {
@@ -141,6 +144,32 @@ impl NodeState {
             refused.iter().map(|(labels, count)| (&labels[..], *count as f64)).collect();
         out.counter("deponent_refused", "Requests and messages that were refused", &rows)
     }
+}
+
+fn txpool(out: &mut Output<'_>, figures: &Figures) -> fmt::Result {
+    let mut rows = |name: &str, help: &str, kind: &'static str, rows: &[(&'static str, u64)]| {
+        let labels: Vec<_> = rows.iter().map(|(value, _)| [(kind, *value)]).collect();
+        let values = rows.iter().map(|(_, value)| *value as f64);
+        let rows: Vec<Row<'_>> = labels.iter().map(|of| &of[..]).zip(values).collect();
+        match kind {
+            "reason" => out.counter(name, help, &rows),
+            _ => out.gauge(name, help, &rows),
+        }
+    };
+    let Status { pending, queued } = figures.status;
+    let states = [("pending", pending as u64), ("queued", queued as u64)];
+    rows("deponent_txpool_transactions", "Transactions in the pool", "state", &states)?;
+    let (transactions, blobs) = (figures.transaction_bytes as u64, figures.blob_bytes as u64);
+    let parts = [("transactions", transactions), ("blobs", blobs)];
+    rows("deponent_txpool_bytes", "Bytes of memory of the pool", "part", &parts)?;
+    let help = "Transactions that the pool refused";
+    rows("deponent_txpool_refused", help, "reason", &figures.refused)?;
+    let Figures { evicted, replaced, stale, .. } = *figures;
+    let left = [("room", evicted), ("replaced", replaced), ("stale", stale)];
+    let help = "Transactions that left the pool without a block";
+    rows("deponent_txpool_evicted", help, "reason", &left)?;
+    let help = "Transactions that the pool took";
+    out.counter("deponent_txpool_added", help, &one(figures.added as f64))
 }
 
 fn caches(out: &mut Output<'_>, used: &CacheUse) -> fmt::Result {

@@ -1,4 +1,4 @@
-//! `/bodies`, and `/blobs` of a pool that does not exist.
+//! `/bodies`.
 
 use std::sync::Arc;
 
@@ -6,11 +6,8 @@ use alloy_eips::Encodable2718;
 use engine::BlockRecord;
 use engine_api::Fork;
 use engine_api::limits::BODIES;
-use engine_api::ssz::{
-    BodiesResponse, ExecutionPayloadBody, read_blobs_request, read_bodies_request,
-};
-use rpc::Pieces;
-use rpc::rest::{HeaderMap, Request, Response, StatusCode};
+use engine_api::ssz::{BodiesResponse, ExecutionPayloadBody, read_bodies_request};
+use rpc::rest::{Request, Response};
 
 use super::problem::{Problem, ProblemKind};
 use super::{fork, rules, ssz, ssz_body};
@@ -67,11 +64,4 @@ fn body(record: &BlockRecord) -> ExecutionPayloadBody {
         withdrawals: body.withdrawals.as_ref().map_or_else(Vec::new, |list| list.to_vec()),
         block_access_list: record.block_access_list.clone().unwrap_or_default(),
     }
-}
-
-/// `POST /blobs/v1` to `v4`: answered 204, as not served; JSON-RPC serves them from the pool.
-pub(super) fn blobs(request: &Request, version: u8) -> Result<Response, Problem> {
-    read_blobs_request(version, &ssz_body(request)?).map_err(Problem::of_hashes)?;
-    let (status, headers) = (StatusCode::NO_CONTENT, HeaderMap::new());
-    Ok(Response { status, headers, body: Pieces::default(), file: None })
 }

@@ -5,6 +5,7 @@
 //! fork, and refusals are `application/problem+json`. The endpoints do what their
 //! JSON-RPC twins do, through the same functions. `docs/transports.md` lists them all.
 
+mod blobs;
 mod bodies;
 mod body;
 mod code_files;
@@ -117,10 +118,10 @@ fn route(api: &Api, request: &Request) -> Result<Response, Problem> {
         ["forkchoice"] => post(request).and_then(|()| forkchoice::update(api, request)),
         ["bodies"] => get(request).and_then(|()| bodies::by_range(api, request)),
         ["bodies", "hash"] => post(request).and_then(|()| bodies::by_hash(api, request)),
-        ["blobs", "v1"] => post(request).and_then(|()| bodies::blobs(request, 1)),
-        ["blobs", "v2"] => post(request).and_then(|()| bodies::blobs(request, 2)),
-        ["blobs", "v3"] => post(request).and_then(|()| bodies::blobs(request, 3)),
-        ["blobs", "v4"] => post(request).and_then(|()| bodies::blobs(request, 4)),
+        ["blobs", "v1"] => post(request).and_then(|()| blobs::blobs(api, request, 1)),
+        ["blobs", "v2"] => post(request).and_then(|()| blobs::blobs(api, request, 2)),
+        ["blobs", "v3"] => post(request).and_then(|()| blobs::blobs(api, request, 3)),
+        ["blobs", "v4"] => post(request).and_then(|()| blobs::blobs(api, request, 4)),
         ["capabilities"] => get(request).map(|()| capabilities()),
         ["syncstatus"] => get(request).and_then(|()| sync_status(api)),
         ["identity"] => get(request).map(|()| json_body(&[our_version()])),

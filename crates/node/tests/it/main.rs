@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod benchmark;
+mod blobs;
 mod bounds;
 mod cli;
 mod client;

@@ -183,6 +183,35 @@ async fn what_is_counted_is_what_was_done_and_every_metric_is_in_the_table() {
     compare_with_table(&found);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pool_is_counted() {
+    let world = World::new(0).expect("a world");
+    let mut node = node_with_metrics(serde_json::to_value(&world.genesis).expect("JSON")).await;
+    let to = alloy_primitives::TxKind::Call(CONTRACT);
+    let sign = |nonce, gas| world.sign(nonce, to, Default::default(), gas).expect("signed");
+    let sent = raw(&[sign(0, 50_000), sign(2, 50_000), sign(0, 50_001), sign(1, 20_000)]);
+    for (raw, is_taken) in sent.iter().zip([true, true, false, false]).chain([(&sent[0], false)]) {
+        let answer = node.public("eth_sendRawTransaction", json!([raw])).await;
+        assert_eq!(answer.is_ok(), is_taken, "{answer:?}");
+    }
+    let found = Exposition::read(&scrape(&node).await);
+    let value = |name: &str| found.value(&format!("deponent_txpool_{name}"));
+    for (name, expected) in [
+        ("transactions{state=\"pending\"}", 1.0),
+        ("transactions{state=\"queued\"}", 1.0),
+        ("bytes{part=\"blobs\"}", 0.0),
+        ("added_total", 2.0),
+        ("refused_total{reason=\"underpriced\"}", 1.0),
+        ("refused_total{reason=\"gas\"}", 1.0),
+        ("refused_total{reason=\"known\"}", 1.0),
+        ("refused_total{reason=\"funds\"}", 0.0),
+        ("evicted_total{reason=\"room\"}", 0.0),
+    ] {
+        assert_eq!(value(name), expected, "{name}");
+    }
+    assert!(value("bytes{part=\"transactions\"}") > 100.0);
+}
+
 /// One answer over each wire, which its own series count and no others.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_wire_counts_its_answers_and_their_bytes() {

@@ -375,7 +375,11 @@ fn what_cannot_be_answered_is_a_problem() {
         let path = format!("blobs/{version}");
         is_problem(&chain.post(&path, Fork::Osaka, &hashes(129)), 413, "request-too-large", "129");
         let answer = chain.post(&path, Fork::Osaka, &hashes(128));
-        assert_eq!((answer.status, answer.body.len_bytes()), (StatusCode::NO_CONTENT, 0));
+        match version {
+            "v1" => is_problem(&answer, 400, "unsupported-fork", "before Osaka"),
+            // Without a pool there is no answer.
+            _ => assert_eq!((answer.status, answer.body.len_bytes()), (StatusCode::NO_CONTENT, 0)),
+        }
     }
     let answer = chain.post("blobs/v4", Fork::Osaka, &hashes(1));
     is_problem(&answer, 400, "ssz-decode-error", "first offset is 4, not 20");
