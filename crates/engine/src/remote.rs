@@ -324,8 +324,9 @@ impl Remote {
             return found.map(|address| (address, None)).ok_or_else(|| {
                 let depth = place.depth;
                 format!(
-                    "an account was removed, and its neighbour, whose hashed address begins with \
-                     the first {depth} digits of {first}, cannot be asked for: no address is known"
+                    "the accounts whose hashes begin with the first {depth} digits of {first} are \
+                     needed, as after an account beside them was removed, and no such address is \
+                     known"
                 )
             });
         };
@@ -350,9 +351,9 @@ impl Remote {
         };
         let depth = place.depth;
         Err(format!(
-            "a slot of {address} was cleared, and its neighbour, whose hash begins with the first \
-             {depth} digits of {first}, cannot be asked for, since no slot with such a hash is \
-             known ({fault})"
+            "the slots of {address} whose hashes begin with the first {depth} digits of {first} \
+             are needed, as after a slot beside them was cleared, and no such slot is known \
+             ({fault})"
         ))
     }
 }

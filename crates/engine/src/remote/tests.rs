@@ -335,7 +335,7 @@ fn a_slot_is_cleared_whose_neighbour_nobody_has_read() {
     let attributes = attributes(&pair.near, pair.head);
     let error =
         pair.near.build(pair.head, attributes.clone(), vec![clear(3)], Bytes::new()).unwrap_err();
-    for words in ["a slot of 0x5151", "was cleared", "it has no debug_storageRangeAt"] {
+    for words in ["the slots of 0x5151", "was cleared", "it has no debug_storageRangeAt"] {
         assert!(error.to_string().contains(words), "{error}");
     }
     // Other blocks are built, and once the neighbour has been read, this one too.

@@ -55,6 +55,10 @@ const OF_BLOCKS: &[(&str, usize, Needs)] = &[
     ("eth_getUncleCountByBlockHash", 0, Needs::Body),
     ("eth_getUncleCountByBlockNumber", 0, Needs::Body),
     ("eth_simulateV1", 1, Needs::State),
+    ("trace_block", 0, Needs::Body),
+    ("trace_call", 2, Needs::State),
+    ("trace_callMany", 1, Needs::State),
+    ("trace_replayBlockTransactions", 0, Needs::Body),
 ];
 
 /// The methods whose first parameter names a transaction.
@@ -64,6 +68,9 @@ const OF_TRANSACTIONS: &[&str] = &[
     "eth_getRawTransactionByHash",
     "eth_getTransactionByHash",
     "eth_getTransactionReceipt",
+    "trace_get",
+    "trace_replayTransaction",
+    "trace_transaction",
 ];
 
 impl Api {
