@@ -6,7 +6,9 @@ use alloy_consensus::Header;
 use alloy_hardforks::EthereumHardforks as _;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadAttributes};
-use engine::{Amendment, BlockRecord, Built, Engine, HeaderChoice, StateHandle, Verdict};
+use engine::{
+    Amendment, BlockRecord, Built, Engine, HeaderChoice, PendingBlock, StateHandle, Verdict,
+};
 use execution::Transaction;
 use pool::{HeadChange, Options, Pool, Pooled, Sent};
 
@@ -422,11 +424,7 @@ impl DevChain {
         let header = &parent.block.header;
         let timestamp = state.clock.peek(header.timestamp);
         let attributes = self.attributes(state, header, timestamp);
-        let choice = HeaderChoice {
-            extra_data: state.extra_data.clone(),
-            base_fee: state.base_fee,
-            gas_limit: state.gas_limit,
-        };
+        let choice = state.choice();
         let Built { block, .. } = self.engine.build_best(parent.hash(), attributes, choice)?;
         let hash = block.hash();
         match self.engine.new_block(block)? {
@@ -440,6 +438,19 @@ impl DevChain {
         let included = record.block.body.transactions.iter().map(|it| *it.tx_hash()).collect();
         self.pool_at(&record, included)?;
         Ok(hash)
+    }
+
+    /// The next block as it would be mined now.
+    ///
+    /// # Errors
+    /// Those of [`Engine::pending`].
+    pub fn pending(&self) -> Result<PendingBlock, engine::Error> {
+        let state = self.state();
+        let hash = self.engine.heads().head;
+        let parent = self.engine.block(hash)?.ok_or(engine::Error::UnknownBlock(hash))?;
+        let header = &parent.block.header;
+        let attributes = self.attributes(&state, header, state.clock.peek(header.timestamp));
+        self.engine.pending(hash, attributes, state.choice())
     }
 
     fn attributes(&self, state: &State, parent: &Header, timestamp: u64) -> PayloadAttributes {
@@ -489,6 +500,17 @@ impl DevChain {
     fn state(&self) -> MutexGuard<'_, State> {
         // All that takes several steps is in the engine and the pool.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The parts of the next header that were set.
+    fn choice(&self) -> HeaderChoice {
+        HeaderChoice {
+            extra_data: self.extra_data.clone(),
+            base_fee: self.base_fee,
+            gas_limit: self.gas_limit,
+        }
     }
 }
 

@@ -6,6 +6,8 @@ use crate::chain::events::BuildStep;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::limits;
+use crate::read::pending::{PendingBlock, PendingView};
+use crate::read::view::StateView;
 use alloy_primitives::{B256, Bytes, keccak256};
 use alloy_rpc_types_engine::{PayloadAttributes, PayloadId};
 use execution::{Transaction, TransactionSource};
@@ -88,6 +90,32 @@ impl Engine {
     ) -> Result<Built, Error> {
         let parent = self.shared.chain.known_block(&parent)?;
         self.builder.make_best(&parent, attributes, &choice.into(), None)
+    }
+
+    /// The block that would be built on `parent` now, and the state after it. It is part of no
+    /// chain.
+    ///
+    /// # Errors
+    /// As for [`Engine::build`].
+    pub fn pending(
+        &self,
+        parent: B256,
+        attributes: PayloadAttributes,
+        choice: impl Into<HeaderChoice>,
+    ) -> Result<PendingBlock, Error> {
+        let parent = self.shared.chain.known_block(&parent)?;
+        self.builder.make_pending(&parent, attributes, &choice.into())
+    }
+
+    /// The state after a pending block.
+    ///
+    /// # Errors
+    /// [`Error::Pruned`] when that of its parent is not kept any more.
+    pub fn pending_state(&self, pending: &Arc<PendingBlock>) -> Result<PendingView, Error> {
+        let (chain, background) = (&self.shared.chain, &self.shared.background);
+        let version = chain.sealed(background, &pending.parent)?.version;
+        let kept = StateView::new(chain.database.clone(), version, chain.remote.clone());
+        Ok(PendingView::new(kept, pending.clone()))
     }
 
     /// The extra data of blocks that are built for the consensus layer.

@@ -7,6 +7,7 @@ use crate::chain::events::{BuildStep, ChainEvent};
 use crate::chain::record::BlockRecord;
 use crate::error::Error;
 use crate::limits;
+use crate::read::pending::PendingBlock;
 use crate::read::view::VersionState;
 use crate::shared::Shared;
 use crate::threads::background::lower_priority;
@@ -32,6 +33,13 @@ pub(crate) struct Builder {
     codes: CodeCache,
     source: OnceLock<Arc<dyn TransactionSource>>,
     pub(crate) builds: Builds,
+}
+
+/// A block that has run, and its tries.
+struct Ran<'a> {
+    block: SealedBlock,
+    executed: Executed,
+    state: BlockTries<'a>,
 }
 
 /// The thread that improves payloads. Dropping it ends the thread.
@@ -121,13 +129,39 @@ impl Builder {
         choice: &HeaderChoice,
         id: Option<&B256>,
     ) -> Result<Built, Error> {
-        self.check_attributes(parent, &attributes)?;
-        let draft = self.draft(parent, attributes.clone(), Vec::new(), choice);
-        let Selection { transactions, senders } = match self.source.get() {
-            Some(source) => self.select(parent, SealedBlock::new(draft), &**source, id)?,
-            None => Selection::default(),
-        };
+        let Selection { transactions, senders } =
+            self.best_selection(parent, &attributes, choice, id)?;
         self.make(parent, attributes, transactions, &senders, choice)
+    }
+
+    /// Makes the block that [`make_best`](Self::make_best) would make, without a witness.
+    pub(crate) fn make_pending(
+        &self,
+        parent: &Arc<BlockRecord>,
+        attributes: PayloadAttributes,
+        choice: &HeaderChoice,
+    ) -> Result<PendingBlock, Error> {
+        let Selection { transactions, senders } =
+            self.best_selection(parent, &attributes, choice, None)?;
+        let Ran { block, executed, .. } =
+            self.run(parent, attributes, transactions, &senders, choice)?;
+        Ok(PendingBlock::new(parent.clone(), block, senders, executed))
+    }
+
+    /// The best transactions of the source for a block on `parent`.
+    fn best_selection(
+        &self,
+        parent: &Arc<BlockRecord>,
+        attributes: &PayloadAttributes,
+        choice: &HeaderChoice,
+        id: Option<&B256>,
+    ) -> Result<Selection, Error> {
+        self.check_attributes(parent, attributes)?;
+        let draft = self.draft(parent, attributes.clone(), Vec::new(), choice);
+        match self.source.get() {
+            Some(source) => self.select(parent, SealedBlock::new(draft), &**source, id),
+            None => Ok(Selection::default()),
+        }
     }
 
     fn select(
@@ -157,6 +191,27 @@ impl Builder {
         senders: &[Address],
         choice: &HeaderChoice,
     ) -> Result<Built, Error> {
+        let Ran { block, executed, state } =
+            self.run(parent, attributes, transactions, senders, choice)?;
+        Ok(Built {
+            block_value: block_value(&block.header, &block.body.transactions, &executed),
+            witness: state.witness(&executed)?,
+            block,
+            requests: executed.requests,
+            block_access_list: executed.block_access_list,
+            with_witness: false,
+        })
+    }
+
+    /// Runs these transactions in a block on `parent`, which is valid then.
+    fn run(
+        &self,
+        parent: &Arc<BlockRecord>,
+        attributes: PayloadAttributes,
+        transactions: Vec<Transaction>,
+        senders: &[Address],
+        choice: &HeaderChoice,
+    ) -> Result<Ran<'_>, Error> {
         let draft = SealedBlock::new(self.draft(parent, attributes, transactions, choice));
         let header = &parent.block.header;
         let mut state = BlockTries::new(&self.shared, parent.clone(), None, None)?;
@@ -164,10 +219,8 @@ impl Builder {
         let executed = execution::run(&self.chain, &draft, &senders, help, &mut state)
             .map_err(|error| self.failed(parent, error))?;
         let state_root = state.apply(&executed.changes)?;
-        let witness = state.witness(&executed)?;
         let mut block = draft.into_block();
         seal(&mut block.header, &executed, state_root);
-        let block_value = block_value(&block.header, &block.body.transactions, &executed);
         let block = SealedBlock::new(block);
         // A payload that the engine would refuse is none.
         let parent_hash = parent.block.hash();
@@ -175,14 +228,7 @@ impl Builder {
             .and_then(|()| execution::validate_body(&self.chain, &block))
             .and_then(|()| execution::validate_access_list(&block.header, &executed))
             .map_err(Error::Build)?;
-        Ok(Built {
-            block_value,
-            block,
-            requests: executed.requests,
-            block_access_list: executed.block_access_list,
-            witness,
-            with_witness: false,
-        })
+        Ok(Ran { block, executed, state })
     }
 
     pub(crate) fn tell(&self, step: BuildStep) {

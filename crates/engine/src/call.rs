@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::read::pending::{CallState, StateAt};
 use crate::read::view::VersionState;
 use crate::tries::Tries;
 use alloy_consensus::Header;
@@ -16,39 +17,39 @@ use trie::versioned::run_serially;
 use witness::{Change, Code, State, StateError};
 
 impl Engine {
-    /// Makes a message call in a valid block of any branch, on the state after it. It changes
-    /// nothing, and locks nothing that others wait for.
+    /// Makes a message call in a block, on the state after it. It changes nothing, and locks
+    /// nothing that others wait for.
     ///
     /// # Errors
     /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more;
     /// [`Error::OutOfTime`].
     pub fn call(
         &self,
-        block_hash: B256,
+        at: impl Into<StateAt>,
         call: &Call,
         overrides: &Overrides,
         deadline: &Deadline,
     ) -> Result<CallOutcome, Error> {
-        self.on_state(block_hash, |header, state| {
+        self.on_state(at, |header, state| {
             execution::call(self.chain(), header, call, overrides, deadline, state)
         })
     }
 
-    /// Finds a gas limit with which a call succeeds, `gas_cap` at most, in a valid block of any
-    /// branch, on the state after it. See [`execution::estimate`].
+    /// Finds a gas limit with which a call succeeds, `gas_cap` at most, in a block, on the state
+    /// after it. See [`execution::estimate`].
     ///
     /// # Errors
     /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more;
     /// [`Error::OutOfTime`].
     pub fn estimate_gas(
         &self,
-        block_hash: B256,
+        at: impl Into<StateAt>,
         call: &Call,
         overrides: &Overrides,
         gas_cap: u64,
         deadline: &Deadline,
     ) -> Result<Estimate, Error> {
-        self.on_state(block_hash, |header, state| {
+        self.on_state(at, |header, state| {
             execution::estimate(self.chain(), header, call, overrides, gas_cap, deadline, state)
         })
     }
@@ -61,14 +62,14 @@ impl Engine {
     /// [`Error::OutOfTime`].
     pub fn create_access_list(
         &self,
-        block_hash: B256,
+        at: impl Into<StateAt>,
         call: &UnsignedCall,
         gas: u64,
         overrides: StateOverrides,
         deadline: &Deadline,
     ) -> Result<CreatedAccessList, Error> {
         let chain = self.chain();
-        self.on_state(block_hash, |header, state| {
+        self.on_state(at, |header, state| {
             execution::create_access_list(chain, header, call, gas, overrides, deadline, state)
         })
     }
@@ -80,37 +81,47 @@ impl Engine {
     /// [`Error::OutOfTime`].
     pub fn simulate(
         &self,
-        block_hash: B256,
+        at: impl Into<StateAt>,
         blocks: Vec<BlockCalls>,
         options: SimulationOptions,
     ) -> Result<Simulation, Error> {
-        self.on_rooted_state(block_hash, |header, state| {
-            execution::simulate(self.chain(), (header, block_hash), blocks, options, state)
+        let at = at.into();
+        let hash = match &at {
+            StateAt::Block(hash) => *hash,
+            StateAt::Pending(pending) => pending.block.hash(),
+        };
+        self.on_rooted_state(at, |header, state| {
+            execution::simulate(self.chain(), (header, hash), blocks, options, state)
         })
     }
 
     /// Runs something on the state after a block, which tells roots.
     pub(crate) fn on_rooted_state<T, E: Into<CallError>>(
         &self,
-        block_hash: B256,
+        at: impl Into<StateAt>,
         run: impl FnOnce(&Header, RootsOfCall<'_>) -> Result<T, E>,
     ) -> Result<T, Error> {
         let nodes = self.shared.chain.database.nodes();
-        self.on_state(block_hash, |header, state| run(header, RootsOfCall { nodes, state }))
+        self.on_state(at, |header, state| run(header, RootsOfCall { nodes, state }))
     }
 
     /// Runs something on the state after a block.
     pub(crate) fn on_state<T, E: Into<CallError>>(
         &self,
-        block_hash: B256,
-        run: impl FnOnce(&Header, VersionState<'_>) -> Result<T, E>,
+        at: impl Into<StateAt>,
+        run: impl FnOnce(&Header, CallState<'_>) -> Result<T, E>,
     ) -> Result<T, Error> {
         let (chain, background) = (&self.shared.chain, &self.shared.background);
-        let record = chain.known_block(&block_hash)?;
+        let at = at.into();
+        let (record, pending) = match &at {
+            StateAt::Block(hash) => (chain.known_block(hash)?, None),
+            StateAt::Pending(pending) => (pending.parent.clone(), Some(&**pending)),
+        };
         let version = chain.sealed(background, &record)?.version;
         let mut state = VersionState::new(chain, &record, version);
         state.ancestors.is_call = true;
-        let outcome = run(&record.block.header, state);
+        let header = pending.map_or(&record.block.header, |pending| &pending.block.header);
+        let outcome = run(header, CallState::new(state, pending));
         let outcome = outcome.map_err(Into::into);
         outcome.map_err(|error| match (chain.sealed(background, &record), error) {
             // Its nodes were deleted while it was read.
@@ -126,7 +137,7 @@ impl Engine {
 #[derive(Debug)]
 pub(crate) struct RootsOfCall<'a> {
     nodes: &'a NodeStore,
-    state: VersionState<'a>,
+    state: CallState<'a>,
 }
 
 impl State for RootsOfCall<'_> {
@@ -155,6 +166,10 @@ impl RootedState for RootsOfCall<'_> {
     /// Each root is made from the block's state anew: what calls change is little.
     fn root_after(&mut self, changes: &[Change]) -> Result<B256, StateError> {
         let mut tries = Tries::new(self.nodes.clone(), self.state.version())?;
-        Ok(tries.finish(&Change::hashed(changes), &run_serially)?)
+        let changes = match self.state.pending() {
+            Some(pending) => Change::hashed(&pending.changes_and(changes)),
+            None => Change::hashed(changes),
+        };
+        Ok(tries.finish(&changes, &run_serially)?)
     }
 }

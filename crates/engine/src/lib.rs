@@ -129,6 +129,7 @@ pub use new_payload::Payload;
 pub use options::EngineOptions;
 pub use orphans::SyncProgress;
 pub use ranges::{ModifiedAccount, StorageRange};
+pub use read::pending::{PendingBlock, PendingView, StateAt};
 pub use read::view::{AccountRange, StateView};
 pub use remote::{Remote, RemoteBlock, RemoteProof, Upstream};
 pub use witnesses::assembled::Assembled;

@@ -55,6 +55,7 @@ mod node;
 mod node_record;
 mod observe;
 mod page;
+mod pending;
 mod pending_feed;
 mod pool_feed;
 mod port;

@@ -39,6 +39,9 @@ pub const POOL_ANSWER_BYTES: usize = 64 << 20;
 /// Blocks of a reorganisation, on either side, whose transactions the pool looks at: geth's.
 pub(crate) const POOL_REORG_BLOCKS: usize = 64;
 
+/// How long a pending block is kept: geth's.
+pub(crate) const PENDING_TIME: Duration = Duration::from_secs(2);
+
 /// Transactions of one value for subscribers to pending ones: as objects they have some 64 KB.
 pub(crate) const PENDING_AT_ONCE: usize = 64;
 

@@ -11,6 +11,7 @@ use pool::Pool;
 use rpc::{Json, Published, Subscription, Topic};
 
 use crate::limits::{OBSERVER_PAUSE, PENDING_AT_ONCE};
+use crate::pending::PendingBlocks;
 use crate::priority::lower_priority;
 use crate::unmined::Unmined;
 
@@ -19,6 +20,8 @@ pub(crate) struct PendingFeed {
     engine: Arc<Engine>,
     pool: Arc<Pool>,
     topics: Mutex<PendingTopics>,
+    /// The next block, as it would be built out of the pool.
+    pub(crate) blocks: Arc<PendingBlocks>,
     is_over: AtomicBool,
 }
 
@@ -51,7 +54,8 @@ impl PendingFeed {
         pool: Arc<Pool>,
     ) -> std::io::Result<(Arc<Self>, PendingThread)> {
         let topics = Mutex::new(PendingTopics::new());
-        let feed = Arc::new(Self { engine, pool, topics, is_over: AtomicBool::new(false) });
+        let (blocks, is_over) = (Arc::default(), AtomicBool::new(false));
+        let feed = Arc::new(Self { engine, pool, topics, blocks, is_over });
         let runs = feed.clone();
         let thread = std::thread::Builder::new().name("pending".into());
         let thread = thread.spawn(move || {

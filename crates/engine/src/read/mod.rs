@@ -3,5 +3,6 @@
 pub(crate) mod ancestors;
 pub(crate) mod found;
 pub(crate) mod listed;
+pub(crate) mod pending;
 pub(crate) mod version;
 pub(crate) mod view;

@@ -173,7 +173,7 @@ impl StateView {
     pub fn code(&self, address: Address) -> Result<Bytes, Error> {
         match self.account(address)? {
             Some(account) if account.code_hash != KECCAK256_EMPTY => {
-                Ok(self.reader().code(account.code_hash)?)
+                self.code_of(account.code_hash)
             }
             _ => Ok(Bytes::new()),
         }
@@ -216,6 +216,11 @@ impl StateView {
             Err(StateError::MissingCode(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The code with this hash.
+    pub(crate) fn code_of(&self, code_hash: B256) -> Result<Bytes, Error> {
+        Ok(self.reader().code(code_hash)?)
     }
 
     /// The account with the proofs of it and of these slots.

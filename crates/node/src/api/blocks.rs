@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use alloy_consensus::Header;
 use alloy_primitives::B256;
-use engine::BlockRecord;
+use engine::{BlockRecord, PendingBlock, StateAt};
 use engine_api::json::{FixedData, Quantity};
-use rpc::Error;
+use rpc::{Code, Error};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
 use super::{Api, refusal};
@@ -52,7 +53,7 @@ impl Api {
     }
 
     /// The canonical block meant, `None` where there is none: a number above the head, a safe or
-    /// finalized block before the consensus layer has named one, a pending one ever.
+    /// finalized block before the consensus layer has named one; a pending one, which is no record.
     pub(super) fn block_by_number(
         &self,
         id: NumberOrTag,
@@ -66,6 +67,38 @@ impl Api {
             NumberOrTag::Pending => None,
         };
         hash.map_or(Ok(None), |hash| self.block(hash))
+    }
+
+    /// The next block as it would be built now.
+    pub(super) fn pending(&self) -> Result<Arc<PendingBlock>, Error> {
+        use engine::Error::{Build, InvalidAttributes};
+        let pending = self.pending.get(&self.engine, self.dev.as_deref());
+        pending.map_err(|error| match error {
+            Build(_) | InvalidAttributes(_) => {
+                Error::new(Code::Server, format!("pending block is not available: {error}"))
+            }
+            error => refusal(error),
+        })
+    }
+
+    /// The block meant whose state is read; `None` where there is none.
+    pub(super) fn state_at(&self, id: &BlockId) -> Result<Option<StateAt>, Error> {
+        match id {
+            BlockId::Number(NumberOrTag::Pending) => Ok(Some(StateAt::Pending(self.pending()?))),
+            id => Ok(self.block_by_id(id)?.map(|record| record.hash().into())),
+        }
+    }
+
+    /// The header of a block whose state is read.
+    pub(super) fn header_at(&self, at: &StateAt) -> Result<Header, Error> {
+        match at {
+            StateAt::Pending(pending) => Ok(pending.block.header.clone()),
+            StateAt::Block(hash) => {
+                let record = self.block(*hash)?;
+                let record = record.ok_or_else(|| refusal(engine::Error::UnknownBlock(*hash)))?;
+                Ok(record.block.header.clone())
+            }
+        }
     }
 
     fn canonical_hash(&self, number: u64) -> Result<Option<B256>, Error> {

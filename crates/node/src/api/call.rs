@@ -6,6 +6,7 @@ use alloy_eips::eip2930::{AccessList, AccessListItem};
 use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, hex};
+use engine::StateAt;
 use engine_api::json::{Data, Entries, FixedData, Object, Quantity, Quantity256};
 use execution::{
     AccountOverride, BlockOverrides, Call, CallOutcome, Overrides, StateOverrides, StorageOverride,
@@ -20,8 +21,8 @@ use crate::limits::{OVERRIDDEN_ACCOUNTS, TRANSACTION_BLOBS};
 
 /// `eth_call`.
 pub(super) fn call(api: &Api, params: Params<'_>) -> Result<Json, Error> {
-    let Asked { block, call, overrides } = asked(api, params, api.bounds.gas)?;
-    let outcome = api.engine.call(block, &call, &overrides, &api.bounds.deadline());
+    let Asked { at, call, overrides } = asked(api, params, api.bounds.gas)?;
+    let outcome = api.engine.call(at, &call, &overrides, &api.bounds.deadline());
     match outcome.map_err(|error| api.call_refusal(error))? {
         CallOutcome::Returned(output) => Json::of(&output),
         CallOutcome::Reverted(output) => Err(reverted(&output)),
@@ -33,7 +34,7 @@ pub(super) fn call(api: &Api, params: Params<'_>) -> Result<Json, Error> {
 
 /// The parameters of a method that makes calls.
 pub(super) struct Asked {
-    pub(super) block: B256,
+    pub(super) at: StateAt,
     pub(super) call: Call,
     pub(super) overrides: Overrides,
 }
@@ -41,11 +42,11 @@ pub(super) struct Asked {
 /// Reads the parameters; a call that says nothing of its gas has `default_gas`.
 pub(super) fn asked(api: &Api, mut params: Params<'_>, default_gas: u64) -> Result<Asked, Error> {
     let call = called(api, &mut params, default_gas)?;
-    let block = state::block(api, &mut params)?;
+    let at = state::block(api, &mut params)?;
     let state: Option<Overridden> = params.optional("state overrides")?;
     let in_block: Option<Object<OverriddenBlock>> = params.optional("block overrides")?;
     params.end()?;
-    Ok(Asked { block, call, overrides: overridden(state, in_block)? })
+    Ok(Asked { at, call, overrides: overridden(state, in_block)? })
 }
 
 /// Reads the parameter that says what is called.

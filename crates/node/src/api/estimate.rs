@@ -13,10 +13,10 @@ use crate::CallBounds;
 
 /// `eth_estimateGas`.
 pub(super) fn gas(api: &Api, params: Params<'_>) -> Result<Json, Error> {
-    let Asked { block, call, overrides } = asked(api, params, 0)?;
+    let Asked { at, call, overrides } = asked(api, params, 0)?;
     let CallBounds { gas, .. } = api.bounds;
     let deadline = api.bounds.deadline();
-    let estimate = api.engine.estimate_gas(block, &call, &overrides, gas, &deadline);
+    let estimate = api.engine.estimate_gas(at, &call, &overrides, gas, &deadline);
     match estimate.map_err(|error| api.call_refusal(error))? {
         Estimate::Gas(gas) => Json::of(&U64::from(gas)),
         Estimate::Reverted(output) => Err(reverted(&output)),
@@ -27,19 +27,17 @@ pub(super) fn gas(api: &Api, params: Params<'_>) -> Result<Json, Error> {
 /// `eth_createAccessList`. How the call ends is a member of the answer, not an error.
 pub(super) fn access_list(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let Object(mut request): Object<Request> = params.next("call")?;
-    let block = state::block(api, &mut params)?;
+    let at = state::block(api, &mut params)?;
     let overridden: Option<Overridden> = params.optional("state overrides")?;
     params.end()?;
     let overrides = overrides(overridden.map_or_else(Vec::new, |Entries(accounts)| accounts))?;
     if request.names_fees() {
-        let record =
-            api.block(block)?.ok_or_else(|| refusal(engine::Error::UnknownBlock(block)))?;
-        request.fill_fees(api, &record.block.header)?;
+        request.fill_fees(api, &api.header_at(&at)?)?;
     }
     let call = request.call(api.engine.chain().chain_id())?;
     let CallBounds { gas, .. } = api.bounds;
     let deadline = api.bounds.deadline();
-    let created = api.engine.create_access_list(block, &call, gas, overrides, &deadline);
+    let created = api.engine.create_access_list(at, &call, gas, overrides, &deadline);
     match created.map_err(|error| api.call_refusal(error))? {
         CreatedAccessList::Failed(reason) => Err(Error::failed_call(reason)),
         CreatedAccessList::Stable { list, gas_used, outcome } => Json::of(&ShownAccessList {

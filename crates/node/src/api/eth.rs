@@ -3,10 +3,11 @@
 use alloy_primitives::{Address, B256, U64, U256};
 use alloy_rlp::Encodable;
 use alloy_rpc_types_eth::{Block, BlockTransactions, Header, Transaction};
-use engine::BlockRecord;
+use engine::{BlockRecord, PendingBlock};
 use engine_api::json::FixedData;
 use execution::SealedBlock;
-use rpc::{Error, Json, Params};
+use rpc::{Code, Error, Json, Params};
+use serde_json::Value;
 
 use super::blocks::NumberOrTag;
 use super::transactions::shown_transaction;
@@ -55,8 +56,22 @@ pub(super) fn block_by_number(api: &Api, mut params: Params<'_>) -> Result<Json,
     let id: NumberOrTag = params.next("block")?;
     let full: bool = params.next("hydrated transactions")?;
     params.end()?;
+    if id == NumberOrTag::Pending {
+        return pending_block(&*api.pending()?, full);
+    }
     let record = api.block_by_number(id)?;
     Json::of(&record.map(|record| block(&record, full)))
+}
+
+/// A pending block: without what only a block of the chain has, as geth.
+fn pending_block(pending: &PendingBlock, full: bool) -> Result<Json, Error> {
+    let shown = shown_block(&pending.block, &pending.senders, full);
+    let mut shown =
+        serde_json::to_value(shown).map_err(|fault| Error::new(Code::Internal, fault))?;
+    for name in ["hash", "nonce", "miner"] {
+        shown[name] = Value::Null;
+    }
+    Json::of(&shown)
 }
 
 /// `eth_getHeaderByHash`: of any branch.

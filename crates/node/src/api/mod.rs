@@ -78,6 +78,7 @@ use crate::flags::values::shown_duration;
 use crate::metrics::{Metrics, Wire};
 use crate::node_record::NodeRecord;
 use crate::observe::NodeCondition;
+use crate::pending::PendingBlocks;
 use crate::pending_feed::PendingFeed;
 use crate::pool_feed::SendBounds;
 use crate::traces::Tracer;
@@ -97,6 +98,8 @@ pub struct Api {
     dev: Option<Arc<DevNode>>,
     /// The node's names, where it is one.
     pub(crate) record: Option<Arc<NodeRecord>>,
+    /// The pending block, which all ports share.
+    pending: Arc<PendingBlocks>,
     /// The filters that were made on the port.
     filters: Arc<Filters>,
     /// Counts what is called.
@@ -269,6 +272,7 @@ impl Api {
             bounds: CallBounds::default(),
             pool,
             dev: None,
+            pending: Arc::default(),
             filters: Arc::default(),
             record,
             condition,
@@ -341,7 +345,7 @@ impl Api {
     /// The same, with the pool of this feed, and the bounds of what is sent to it.
     pub(crate) fn with_pool(self, feed: &Arc<PendingFeed>, bounds: SendBounds) -> Self {
         let (pool, pending_feed) = (Some((feed.pool().clone(), bounds)), Some(feed.clone()));
-        Self { pool, pending_feed, ..self }
+        Self { pool, pending_feed, pending: feed.blocks.clone(), ..self }
     }
 
     /// The names of all methods, in the order of the tables.

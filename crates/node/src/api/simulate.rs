@@ -50,7 +50,7 @@ pub(super) fn simulate(api: &Api, mut params: Params<'_>) -> Result<Json, Error>
     let id: Option<BlockId> = params.optional("block")?;
     params.end()?;
     let blocks = read_blocks(api, &asked.block_state_calls.0)?;
-    let Some(block) = state::record(api, id)? else {
+    let Some(at) = api.state_at(&state::of_state(id))? else {
         return Err(Error::failed_call("header not found".into()));
     };
     let options = SimulationOptions {
@@ -60,7 +60,7 @@ pub(super) fn simulate(api: &Api, mut params: Params<'_>) -> Result<Json, Error>
         bytes: SIMULATION_BYTES,
         deadline,
     };
-    let simulated = api.engine.simulate(block.hash(), blocks, options);
+    let simulated = api.engine.simulate(at, blocks, options);
     match simulated.map_err(|error| api.call_refusal(error))? {
         Simulation::Refused(refusal) => Err(refused(refusal)),
         Simulation::Done(blocks) => shown(blocks, asked.return_full_transactions),

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use alloy_primitives::{Address, B256, U64, U256};
+use alloy_primitives::{Address, B256, Bytes, U64, U256};
 use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
 use alloy_serde::JsonStorageKey;
-use engine::{BlockRecord, StateView};
+use engine::{BlockRecord, PendingView, StateAt, StateView};
 use engine_api::json::{Entries, FixedData};
 use rpc::{Code, Error, Json, Params, quote};
 use trie::Account;
@@ -31,7 +31,7 @@ pub(super) fn transaction_count(api: &Api, mut params: Params<'_>) -> Result<Jso
     if let Some(nonce) = api.next_nonce(address).filter(|_| is_pending) {
         return Json::of(&U64::from(nonce));
     }
-    let state = api.engine.state(named(api, id)?).map_err(refusal)?;
+    let state = StateReads::of(api, named(api, id)?)?;
     let account = state.account(address).map_err(refusal)?;
     Json::of(&U64::from(account.map_or(0, |account| account.nonce)))
 }
@@ -79,7 +79,11 @@ pub(super) fn proof(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let keys: Vec<String> = params.list("storage keys", PROOF_SLOTS)?;
     let keys = keys.iter().map(|key| slot(key)).collect::<Result<Vec<_>, _>>()?;
     let slots: Vec<U256> = keys.iter().map(|key| key.as_b256().into()).collect();
-    let proof = state(api, params)?.proof(address, &slots).map_err(refusal)?;
+    let StateReads::Kept(state) = state(api, params)? else {
+        let detail = "there are no proofs of the pending state: name another block";
+        return Err(Error::invalid_params(detail));
+    };
+    let proof = state.proof(address, &slots).map_err(refusal)?;
     // An account that is not there has neither code nor storage, and so no hashes of them, as in
     // geth; EIP-1186 gives the hashes of emptiness to accounts that are there.
     let account = proof.account.unwrap_or(Account {
@@ -132,35 +136,71 @@ fn slot(text: &str) -> Result<JsonStorageKey, Error> {
     })
 }
 
+/// A state to read from.
+enum StateReads {
+    Kept(StateView),
+    Pending(PendingView),
+}
+
+impl StateReads {
+    fn of(api: &Api, at: StateAt) -> Result<Self, Error> {
+        match at {
+            StateAt::Block(hash) => api.engine.state(hash).map(Self::Kept),
+            StateAt::Pending(pending) => api.engine.pending_state(&pending).map(Self::Pending),
+        }
+        .map_err(refusal)
+    }
+
+    fn account(&self, address: Address) -> Result<Option<Account>, engine::Error> {
+        match self {
+            Self::Kept(state) => state.account(address),
+            Self::Pending(state) => state.account(address),
+        }
+    }
+
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, engine::Error> {
+        match self {
+            Self::Kept(state) => state.storage(address, slot),
+            Self::Pending(state) => state.storage(address, slot),
+        }
+    }
+
+    fn code(&self, address: Address) -> Result<Bytes, engine::Error> {
+        match self {
+            Self::Kept(state) => state.code(address),
+            Self::Pending(state) => state.code(address),
+        }
+    }
+}
+
 /// The state after the block that the last parameter names.
-fn state(api: &Api, mut params: Params<'_>) -> Result<StateView, Error> {
-    let hash = block(api, &mut params)?;
+fn state(api: &Api, mut params: Params<'_>) -> Result<StateReads, Error> {
+    let at = block(api, &mut params)?;
     params.end()?;
-    api.engine.state(hash).map_err(refusal)
+    StateReads::of(api, at)
 }
 
 /// The block that the next parameter names; the head when there is none.
-pub(super) fn block(api: &Api, params: &mut Params<'_>) -> Result<B256, Error> {
+pub(super) fn block(api: &Api, params: &mut Params<'_>) -> Result<StateAt, Error> {
     named(api, params.optional("block")?)
 }
 
-fn named(api: &Api, id: Option<BlockId>) -> Result<B256, Error> {
+fn named(api: &Api, id: Option<BlockId>) -> Result<StateAt, Error> {
     let id = of_state(id);
-    let record = api.block_by_id(&id)?;
-    let record = record.ok_or_else(|| Error::new(Code::Server, format!("there is no {id}")))?;
-    Ok(record.hash())
+    let at = api.state_at(&id)?;
+    at.ok_or_else(|| Error::new(Code::Server, format!("there is no {id}")))
 }
 
-/// The block of a parameter that may be absent; `None` where there is no such block.
+/// The block of the chain whose state is meant: the head where none is named, and for the pending
+/// one. `None` where there is no such block.
 pub(super) fn record(api: &Api, id: Option<BlockId>) -> Result<Option<Arc<BlockRecord>>, Error> {
-    api.block_by_id(&of_state(id))
+    match of_state(id) {
+        BlockId::Number(NumberOrTag::Pending) => api.head().map(Some),
+        id => api.block_by_id(&id),
+    }
 }
 
 /// The block whose state is meant: the head where none is named.
-fn of_state(id: Option<BlockId>) -> BlockId {
-    match id {
-        // No block is built for it: its state is that of the head.
-        None | Some(BlockId::Number(NumberOrTag::Pending)) => BlockId::Number(NumberOrTag::Latest),
-        Some(id) => id,
-    }
+pub(super) fn of_state(id: Option<BlockId>) -> BlockId {
+    id.unwrap_or(BlockId::Number(NumberOrTag::Latest))
 }

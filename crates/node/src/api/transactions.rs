@@ -70,6 +70,9 @@ pub(super) fn count_by_hash(api: &Api, mut params: Params<'_>) -> Result<Json, E
 pub(super) fn count_by_number(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let id: NumberOrTag = params.next("block")?;
     params.end()?;
+    if id == NumberOrTag::Pending {
+        return Json::of(&U64::from(api.pending()?.block.body.transactions.len()));
+    }
     count(api.block_by_number(id)?)
 }
 

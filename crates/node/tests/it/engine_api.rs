@@ -363,7 +363,7 @@ async fn transactions_and_receipts_are_found_by_their_place() {
         ("eth_getBlockTransactionCountByHash", json!([B256::ZERO]), Value::Null),
         ("eth_getBlockTransactionCountByNumber", json!(["latest"]), json!("0x5")),
         ("eth_getBlockTransactionCountByNumber", json!(["0x0"]), json!("0x0")),
-        ("eth_getBlockTransactionCountByNumber", json!(["pending"]), Value::Null),
+        ("eth_getBlockTransactionCountByNumber", json!(["pending"]), json!("0x0")),
         ("eth_getTransactionByBlockHashAndIndex", json!([hash, "0x5"]), Value::Null),
         ("eth_getTransactionByBlockHashAndIndex", json!([B256::ZERO, "0x0"]), Value::Null),
         ("eth_getTransactionByBlockNumberAndIndex", json!(["0x2", "0x0"]), Value::Null),
@@ -447,7 +447,7 @@ async fn blocks_are_shown_with_every_type_of_transaction() {
         let block = node.public("eth_getBlockByNumber", json!([tag, false])).await.expect(tag);
         assert_eq!(block["hash"], expected, "{tag}");
     }
-    // There is no pending block, but a state that the next one begins with.
+    // Nothing waits, so the pending state is that of the head.
     for method in ["eth_getBalance", "eth_getTransactionCount", "eth_getCode"] {
         let of = |tag| json!([CONTRACT, tag]);
         let latest = node.public(method, of("latest")).await.expect(method);

@@ -62,6 +62,7 @@ async fn geth_accepts_our_chain_and_each_verifies_the_others_witnesses() {
     pair.subscriptions_agree(&sessions).await;
     let nonce = blocks.iter().map(Vec::len).sum::<usize>() as u64;
     pair.logs_agree(&sessions, world, nonce).await;
+    pair.pending_agrees(&sessions, world, nonce + 1).await;
     let differ = std::mem::take(&mut pair.differ);
     assert!(differ.is_empty(), "{}", differ.join("\n"));
     nodes.ours.stop().await;
@@ -497,6 +498,62 @@ impl Pair<'_> {
             removed.reverse();
             if ours != geth {
                 self.differ.push(format!("logs {filter}: ours {ours:?}, geth's {geth:?}"));
+            }
+        }
+    }
+
+    /// Both show a transaction that waits, the block that would have it, and the state after that.
+    async fn pending_agrees(&mut self, sessions: &[SessionClient; 2], world: &World, nonce: u64) {
+        let to = LOGGERS[0];
+        let input = [1, 2].map(B256::with_last_byte).concat().into();
+        let signed = world.sign(nonce, TxKind::Call(to), input, 100_000).expect("signs");
+        let (hash, raw) = (*signed.tx_hash(), Bytes::from(signed.encoded_2718()));
+        let record = self.node.engine().block(self.head).expect("readable").expect("the head");
+        let sender = record.senders[0];
+        // NUMBER, as a call in the block sees it.
+        let code = json!({to.to_string(): {"code": "0x435f5260205ff3"}});
+        let calls = [
+            ("eth_getTransactionByHash", json!([hash])),
+            ("eth_getTransactionCount", json!([sender, "pending"])),
+            ("eth_getBlockTransactionCountByNumber", json!(["pending"])),
+            ("eth_getStorageAt", json!([LEDGER, "0x1", "pending"])),
+            ("eth_getCode", json!([LEDGER, "pending"])),
+            ("eth_call", json!([{"to": to}, "pending", code])),
+            ("eth_estimateGas", json!([{"to": to, "data": B256::ZERO}, "pending"])),
+            ("eth_getBlockByNumber", json!(["pending", false])),
+        ];
+        let (mut told, mut ids, mut answers) = (Vec::new(), Vec::new(), Vec::new());
+        for session in sessions {
+            let params = json!(["newPendingTransactions", true]);
+            let params = session.subscribe::<Value>("eth_subscribe", params).await;
+            told.push(params.expect("subscribed"));
+            let made = session.call::<Value>("eth_newPendingTransactionFilter", json!([])).await;
+            ids.push(made.expect("a filter"));
+            let sent = session.call::<B256>("eth_sendRawTransaction", json!([raw])).await;
+            assert_eq!(sent.expect("it is taken"), hash);
+        }
+        for (session, (told, id)) in sessions.iter().zip(told.iter_mut().zip(&ids)) {
+            let mut found = vec![told.next().await.expect("a transaction")];
+            let hashes = session.call::<Value>("eth_getFilterChanges", json!([id])).await;
+            found.push(hashes.expect("hashes"));
+            for (method, params) in &calls {
+                let answer = session.call::<Value>(method, params).await;
+                found.push(answer.unwrap_or_else(|error| panic!("{method}{params}: {error}")));
+            }
+            let block = found.last_mut().expect("a block").as_object_mut().expect("an object");
+            // These follow from the second in which it is made, and from the client's name.
+            let beside = ["timestamp", "extraData", "size", "stateRoot", "parentBeaconBlockRoot"];
+            block.retain(|name, value| {
+                let is_absent = value.is_null() && !["hash", "nonce", "miner"].contains(&&**name);
+                !is_absent && !beside.contains(&&**name)
+            });
+            answers.push(found);
+        }
+        let names = ["newPendingTransactions", "eth_getFilterChanges"].into_iter();
+        for (index, name) in names.chain(calls.iter().map(|(method, _)| *method)).enumerate() {
+            let (ours, geth) = (&answers[0][index], &answers[1][index]);
+            if ours != geth {
+                self.differ.push(format!("{name} pending: ours {ours}, geth's {geth}"));
             }
         }
     }

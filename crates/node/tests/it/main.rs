@@ -30,6 +30,7 @@ mod log;
 mod metrics;
 mod page;
 mod parity;
+mod pending;
 mod persistence;
 mod pool;
 #[cfg(target_os = "linux")]
