@@ -45,6 +45,7 @@ mod feed;
 mod flags;
 pub mod foreign_witness;
 mod forks;
+mod inclusions;
 mod inspect;
 pub mod limits;
 mod logging;

@@ -39,6 +39,12 @@ pub const POOL_ANSWER_BYTES: usize = 64 << 20;
 /// Blocks of a reorganisation, on either side, whose transactions the pool looks at: geth's.
 pub(crate) const POOL_REORG_BLOCKS: usize = 64;
 
+/// How long `eth_sendRawTransactionSync` waits for a block unless it says so: geth's.
+pub(crate) const INCLUSION_TIME: Duration = Duration::from_secs(20);
+
+/// How long it waits at most: geth's.
+pub(crate) const LONGEST_INCLUSION_TIME: Duration = Duration::from_secs(60);
+
 /// How long a pending block is kept: geth's.
 pub(crate) const PENDING_TIME: Duration = Duration::from_secs(2);
 

@@ -22,6 +22,7 @@ use crate::data_directory::{Retention, open_engine, open_forked};
 use crate::dev::{DevNode, DevOptions, endowments};
 use crate::disk::{DiskFault, Faults, check_free, watch_free};
 use crate::feed::{Feed, FeedThread};
+use crate::inclusions::InclusionWatch;
 use crate::limits;
 use crate::memory::NodeMemory;
 use crate::metrics::{Metrics, MetricsObserver, MetricsPort, NodeState};
@@ -217,10 +218,10 @@ impl Node {
         let condition = Arc::new(NodeCondition::new(files.clone()));
         let pool = pool_of(&chain, options.txpool.pool, &files.join("pool"))?;
         let dev = options.dev.map(|options| dev_node(options, &chain, &pool)).transpose()?;
-        let mut observers = observers(&chain, &metrics, &condition, options.slow_block)?;
-        observers.extend(pool_observer(&chain, &pool, dev.is_some()));
-        let (feed, feed_thread) = Feed::start(chain.clone(), observers)?;
         let (pending, pending_thread) = PendingFeed::start(chain.clone(), pool.clone())?;
+        let mut observers = observers(&chain, &metrics, &condition, options.slow_block)?;
+        observers.extend(pool_observers(&chain, &pending, dev.is_some()));
+        let (feed, feed_thread) = Feed::start(chain.clone(), observers)?;
         let offer = |api: Api| {
             let api = api.with_feed(feed.clone()).with_record(record.clone()).with_dev(dev.clone());
             let api = api.with_metrics(metrics.clone()).with_tracer(tracer.clone());
@@ -451,13 +452,20 @@ fn observers(
     Ok(all)
 }
 
-/// Tells the pool of new heads; a chain for tests does so itself.
-fn pool_observer(
+/// Those that tell the pool of new heads, which a chain for tests does itself, and those who wait
+/// for transactions of new blocks.
+fn pool_observers(
     engine: &Arc<Engine>,
-    pool: &Arc<Pool>,
+    pending: &PendingFeed,
     is_dev: bool,
-) -> Option<Box<dyn Observer>> {
-    (!is_dev).then(|| Box::new(PoolFeed::new(engine.clone(), pool.clone())) as Box<dyn Observer>)
+) -> Vec<Box<dyn Observer>> {
+    let (engine, inclusions) = (engine.clone(), pending.inclusions.clone());
+    let mut all: Vec<Box<dyn Observer>> =
+        vec![Box::new(InclusionWatch { engine: engine.clone(), inclusions })];
+    if !is_dev {
+        all.push(Box::new(PoolFeed::new(engine, pending.pool().clone())));
+    }
+    all
 }
 
 /// Any name and no web page, for ports that web pages cannot use.

@@ -10,6 +10,7 @@ use engine::Engine;
 use pool::Pool;
 use rpc::{Json, Published, Subscription, Topic};
 
+use crate::inclusions::Inclusions;
 use crate::limits::{OBSERVER_PAUSE, PENDING_AT_ONCE};
 use crate::pending::PendingBlocks;
 use crate::priority::lower_priority;
@@ -22,6 +23,8 @@ pub(crate) struct PendingFeed {
     topics: Mutex<PendingTopics>,
     /// The next block, as it would be built out of the pool.
     pub(crate) blocks: Arc<PendingBlocks>,
+    /// The transactions that are waited for.
+    pub(crate) inclusions: Arc<Inclusions>,
     is_over: AtomicBool,
 }
 
@@ -54,8 +57,8 @@ impl PendingFeed {
         pool: Arc<Pool>,
     ) -> std::io::Result<(Arc<Self>, PendingThread)> {
         let topics = Mutex::new(PendingTopics::new());
-        let (blocks, is_over) = (Arc::default(), AtomicBool::new(false));
-        let feed = Arc::new(Self { engine, pool, topics, blocks, is_over });
+        let (blocks, inclusions, is_over) = Default::default();
+        let feed = Arc::new(Self { engine, pool, topics, blocks, inclusions, is_over });
         let runs = feed.clone();
         let thread = std::thread::Builder::new().name("pending".into());
         let thread = thread.spawn(move || {

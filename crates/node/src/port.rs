@@ -1,16 +1,17 @@
 //! A port: the methods of [`Api`] over JSON-RPC, and the Engine API over REST.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
 use engine::SyncProgress;
 use rpc::rest::{Request, Resources, Response, StatusCode};
-use rpc::{Code, Error, Handler, Json, Method, Params, RawValue};
+use rpc::{Code, Error, Handler, Json, Later, Method, Params, RawValue};
 use rpc::{Subscription, SubscriptionMethods};
 use serde_json::json;
 
 use crate::api::{self, Api, SUBSCRIPTIONS};
-use crate::observe::Detail;
+use crate::observe::{Detail, NodeCondition};
 use crate::page;
 use crate::rest;
 
@@ -45,6 +46,30 @@ impl Handler for Api {
             true => error,
             false => self.told(error.in_message()),
         })
+    }
+
+    fn call_later(
+        &self,
+        _: Option<IpAddr>,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<Later, Error> {
+        let (begun, found) = (Instant::now(), self.entry(method));
+        let name = found.map(|found| found.method.name);
+        let later = match name {
+            Some(_) => Params::of(params).and_then(|params| api::send_and_wait(self, params)),
+            None => Err(Error::method_not_found(method)),
+        };
+        let later = later.map_err(|error| {
+            self.metrics.called(name, begun.elapsed(), Some(&error));
+            self.told(error.in_message())
+        })?;
+        let (metrics, condition) = (self.metrics.clone(), self.public_condition().cloned());
+        Ok(Box::pin(async move {
+            let answer = later.await;
+            metrics.called(name, begun.elapsed(), answer.as_ref().err());
+            answer.map_err(|error| told(condition.as_deref(), error.in_message()))
+        }))
     }
 
     fn methods(&self) -> &[Method] {
@@ -98,6 +123,16 @@ impl Handler for Api {
     }
 }
 
+fn told(public: Option<&NodeCondition>, error: Error) -> Error {
+    match public.filter(|_| error.is(Code::Internal)) {
+        Some(condition) => {
+            let message = condition.without_directory(&error.message);
+            Error { message: message.into(), ..error }
+        }
+        None => error,
+    }
+}
+
 /// Whether a method of the Engine API is one that a consensus client alone calls: provers and
 /// monitors with the same secret read.
 fn drives(method: &str) -> bool {
@@ -116,14 +151,12 @@ impl Api {
     /// An error as the port tells it: a fault of ours may name files, and the public port says
     /// nothing of where they are.
     fn told(&self, error: Error) -> Error {
-        let is_public = error.is(Code::Internal) && !self.offers_rest();
-        match self.condition.as_ref().filter(|_| is_public) {
-            Some(condition) => {
-                let message = condition.without_directory(&error.message);
-                Error { message: message.into(), ..error }
-            }
-            None => error,
-        }
+        told(self.public_condition().map(|condition| &**condition), error)
+    }
+
+    /// How the node is, of which the public port says less.
+    fn public_condition(&self) -> Option<&Arc<NodeCondition>> {
+        self.condition.as_ref().filter(|_| !self.offers_rest())
     }
 
     /// Why the chain cannot be relied on now; nothing where blocks are validated, a consensus

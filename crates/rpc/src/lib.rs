@@ -147,7 +147,7 @@ pub use http::resource as rest;
 pub use http::server::serve;
 pub use jsonrpc::error::{Code, Error};
 #[cfg(feature = "server")]
-pub use jsonrpc::handler::{Handler, Method};
+pub use jsonrpc::handler::{Handler, Later, Method};
 pub use jsonrpc::json::Json;
 #[cfg(feature = "server")]
 pub use jsonrpc::message::answer;

@@ -320,6 +320,11 @@ impl Port {
         }
     }
 
+    /// Turns true when the server stops.
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+
     /// Gives no turn and no memory any more.
     pub(crate) fn stop(&self) {
         self.stopping.send_replace(true);

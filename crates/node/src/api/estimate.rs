@@ -8,7 +8,7 @@ use rpc::{Error, Json, Params};
 use serde::Serialize;
 
 use super::call::{Asked, Overridden, Request, asked, overrides, reverted};
-use super::{Api, refusal, state};
+use super::{Api, state};
 use crate::CallBounds;
 
 /// `eth_estimateGas`.

@@ -68,6 +68,7 @@ pub(crate) use filter_table::Filters;
 pub(crate) use identity::our_version;
 pub(crate) use new_payload::{assembly_time, validate, validate_with_witness};
 pub(crate) use payload::{check_fork, check_requests};
+pub(crate) use pool::send_and_wait;
 pub(crate) use stored::Stored;
 pub(crate) use subscribe::{SUBSCRIPTIONS, subscribe};
 
@@ -470,6 +471,10 @@ const PUBLIC: &[Entry] = &[
     from("eth_newBlockFilter", filters::new_blocks),
     from("eth_newFilter", filters::new_logs),
     from("eth_newPendingTransactionFilter", filters::new_transactions),
+    Entry {
+        method: Method::new("eth_sendRawTransactionSync").waits(),
+        call: Call::Plain(pool::not_in_a_batch),
+    },
     method("eth_simulateV1", simulate::simulate),
     quick("eth_uninstallFilter", filters::uninstall),
     quick("admin_nodeInfo", network::node_info),

@@ -54,7 +54,7 @@ impl Wallet {
     }
 
     /// Signs a transaction; `None` where there is no such account.
-    pub(crate) fn sign_transaction(
+    pub fn sign_transaction(
         &self,
         address: &Address,
         transaction: UnsignedTransaction,

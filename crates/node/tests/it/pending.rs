@@ -123,7 +123,7 @@ async fn calls_and_reads_see_what_waits_on_a_chain_for_tests() {
     let simulated = dev.ok("eth_simulateV1", simulation).await;
     assert_eq!(simulated[0]["calls"][0]["returnData"], cases[4].3);
 
-    // What a helper changes is seen at once.
+    // The change of a helper is seen at once.
     dev.ok("anvil_setBalance", json!([OTHER, "0x10"])).await;
     assert_eq!(dev.ok("eth_getBalance", json!([OTHER, "pending"])).await, "0x15");
     dev.ok("evm_setNextBlockTimestamp", json!([4_000_000_000_u64])).await;

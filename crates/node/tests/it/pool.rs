@@ -1,11 +1,15 @@
 //! Transactions that are sent to a node, wait for a block, and come back when it leaves the chain.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::dev::Dev;
 use crate::persistence::Process;
 use crate::subscriptions::Chain;
+use alloy_consensus::TxEip1559;
 use alloy_eips::eip2718::Encodable2718;
 use alloy_primitives::{Address, Bytes, TxKind};
+use deponent_node::Wallet;
 use deponent_node::demo::World;
 use rpc::{Client, Code, Error};
 use serde_json::{Value, json};
@@ -159,4 +163,72 @@ async fn a_transaction_is_refused_in_geths_words_on_both_ports() {
     }
     let error = chain.node.public("eth_sendRawTransaction", json!(["0x0"])).await;
     assert!(error.expect_err("half a byte").is(Code::InvalidParams));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_is_waited_for_until_a_block_has_it() {
+    let mut chain = Chain::start().await;
+    let world = World::new(1).expect("the same world");
+    let method = "eth_sendRawTransactionSync";
+    // Sixty on each of two connections wait, more than there are turns and threads.
+    let sessions = chain.sessions().await.map(Arc::new);
+    let mut waiting = Vec::new();
+    for nonce in 0..120 {
+        let (session, params) = (sessions[nonce % 2].clone(), json!([raw(&world, nonce as u64)]));
+        let call = tokio::spawn(async move { session.call::<Value>(method, params).await });
+        waiting.push(call);
+        until(&mut chain, nonce as u64 + 1, 0).await;
+    }
+    // Other calls are answered meanwhile.
+    let price = chain.node.public("eth_gasPrice", json!([])).await;
+    price.expect("it has a turn");
+    let genesis = chain.node.head().await;
+    let transactions = (0..120).map(|nonce| raw(&world, nonce)).collect();
+    let block = chain.build_of(&genesis, transactions, 0).await;
+    let hash = chain.validate(&block).await;
+    chain.choose(&hash).await;
+    let receipts = chain.node.public("eth_getBlockReceipts", json!([hash])).await;
+    let receipts = receipts.expect("receipts");
+    for (index, waiting) in waiting.into_iter().enumerate() {
+        let receipt = waiting.await.expect("no panic").expect("a receipt");
+        assert_eq!(receipt, receipts[index], "{index}");
+    }
+
+    // Nothing has it in time.
+    for (nonce, time) in [(120, json!(50)), (121, json!("0x32"))] {
+        let params = json!([raw(&world, nonce), time]);
+        let error = chain.node.public(method, params).await.expect_err("no block");
+        let words =
+            "The transaction was added to the transaction pool but wasn't processed in 50ms";
+        assert_eq!((error.code, &*error.message), (4, words));
+        let hash = error.data.expect("its hash");
+        assert_eq!(block_of(&mut chain, &hash).await, Value::Null);
+    }
+    let known = chain.node.public(method, json!([raw(&world, 120), 50])).await;
+    assert_eq!(known.expect_err("known").message, "already known");
+    let error = chain.node.public(method, json!(["0x"])).await.expect_err("no transaction");
+    assert_eq!(error.message, "typed transaction too short");
+    let error = chain.node.public(method, json!([raw(&world, 122), "soon"])).await;
+    assert!(error.expect_err("no number").is(Code::InvalidParams));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_chain_for_tests_the_receipt_is_there_at_once() {
+    let mut dev = Dev::start(&["--quiet"]).await;
+    let phrase = "test test test test test test test test test test test junk";
+    let wallet = Wallet::from_mnemonic(phrase, 1).expect("a mnemonic");
+    let transaction = TxEip1559 {
+        chain_id: 31337,
+        max_fee_per_gas: 10_000_000_000,
+        gas_limit: 21_000,
+        to: TxKind::Call(Address::repeat_byte(7)),
+        ..TxEip1559::default()
+    };
+    let sender = wallet.keys()[0].0;
+    let signed = wallet.sign_transaction(&sender, transaction.into()).expect("its key is there");
+    let raw = Bytes::from(signed.encoded_2718());
+    let receipt = dev.ok("eth_sendRawTransactionSync", json!([raw])).await;
+    assert_eq!((&receipt["status"], &receipt["blockNumber"]), (&json!("0x1"), &json!("0x1")));
+    let hash = json!([signed.tx_hash()]);
+    assert_eq!(dev.ok("eth_getTransactionReceipt", hash).await, receipt);
 }

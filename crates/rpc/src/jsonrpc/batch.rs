@@ -94,6 +94,9 @@ impl Port {
         M: AsRef<[u8]> + Send + 'static,
         C: FnMut(&CallRequest<'_>) -> Result<Json, Error> + Send + 'static,
     {
+        if self.methods.waits(message.as_ref()) {
+            return self.answer_later(slot, message).await;
+        }
         if !is_batch(message.as_ref()) {
             let pace = self.methods.pace(message.as_ref());
             return self.run(pace, slot, move || answer_single(message.as_ref(), &mut calls)).await;

@@ -13,9 +13,9 @@ use crate::quote::{quote, shortened};
 /// Numbers and words are those of execution-apis `src/engine/common.md` at
 /// 3016309345a22d96e3e6357ace9b9b0be38c471a, [`Code::TooDeepReorg`] those of its pull request 786,
 /// [`Code::PrunedHistory`] those of EIP-4444 clients, [`Code::Reverted`] those of `eth_call` in
-/// all clients, [`Code::ResourceNotFound`] and [`Code::LimitExceeded`] those of EIP-1474, and
-/// [`Code::ClientLimit`] those of `eth_simulateV1` and of geth; those of batches are geth's
-/// (`rpc/errors.go`).
+/// all clients, [`Code::ResourceNotFound`] and [`Code::LimitExceeded`] those of EIP-1474,
+/// [`Code::ClientLimit`] those of `eth_simulateV1` and of geth, [`Code::NotIncluded`] that of
+/// EIP-7966; those of batches are geth's (`rpc/errors.go`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Invalid JSON was received.
@@ -76,6 +76,8 @@ pub enum Code {
     BlockTimes,
     /// An init code is too large.
     InitCodeSize,
+    /// A transaction is in no block after the time that was waited for it (EIP-7966).
+    NotIncluded,
 }
 
 impl Code {
@@ -111,6 +113,7 @@ impl Code {
             Self::BlockNumbers => (-38020, "Block numbers do not ascend"),
             Self::BlockTimes => (-38021, "Block times do not ascend"),
             Self::InitCodeSize => (-38025, "Max init code size exceeded"),
+            Self::NotIncluded => (4, "Transaction not included in time"),
         }
     }
 }

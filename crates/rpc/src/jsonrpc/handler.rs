@@ -1,6 +1,7 @@
 //! The handler of a port, and its methods.
 
 use std::net::IpAddr;
+use std::pin::Pin;
 
 use serde_json::value::RawValue;
 
@@ -9,6 +10,9 @@ use crate::jsonrpc::error::Error;
 use crate::jsonrpc::json::Json;
 use crate::jsonrpc::subscription::SubscriptionMethods;
 use crate::jsonrpc::topic::Subscription;
+
+/// The answer to a call, when there is one.
+pub type Later = Pin<Box<dyn Future<Output = Result<Json, Error>> + Send>>;
 
 /// Answers the calls of a port.
 ///
@@ -41,7 +45,25 @@ pub trait Handler: Send + Sync + 'static {
         self.call(method, params)
     }
 
-    /// The methods that are [quick](Method::quick) or [in order](Method::in_order). Others need not
+    /// Begins a call by a method that [waits](Method::waits), on a thread as in
+    /// [`call`](Self::call). Its answer is then waited for without a thread and without a turn;
+    /// over HTTP it is dropped when the client hangs up. In a batch, where calls are answered one after the
+    /// other, [`call_from`](Self::call_from) is called for such a method, too.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    fn call_later(
+        &self,
+        host: Option<IpAddr>,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<Later, Error> {
+        _ = (host, params);
+        Err(Error::method_not_found(method))
+    }
+
+    /// The methods that are [quick](Method::quick) or [in order](Method::in_order), or that
+    /// [wait](Method::waits). Others need not
     /// be listed. The server asks once, when it starts.
     fn methods(&self) -> &[Method] {
         &[]
@@ -106,12 +128,14 @@ pub struct Method {
     pub is_quick: fn(Option<&RawValue>) -> bool,
     /// Whether calls of one connection are made in the order in which they come.
     pub is_in_order: bool,
+    /// Whether its answer comes later.
+    pub waits: bool,
 }
 
 impl Method {
     /// A method that takes its time, and whose calls may overtake each other.
     pub const fn new(name: &'static str) -> Self {
-        Self { name, is_quick: |_| false, is_in_order: false }
+        Self { name, is_quick: |_| false, is_in_order: false, waits: false }
     }
 
     /// The same, answered out of memory in microseconds: it is called on the thread that reads from
@@ -125,6 +149,13 @@ impl Method {
     #[must_use]
     pub const fn quick_if(self, is_quick: fn(Option<&RawValue>) -> bool) -> Self {
         Self { is_quick, ..self }
+    }
+
+    /// The same, whose answers [come later](Handler::call_later): they wait for something that may
+    /// take seconds.
+    #[must_use]
+    pub const fn waits(self) -> Self {
+        Self { waits: true, ..self }
     }
 
     /// The same, whose calls on one connection are made in the order in which they come, one after

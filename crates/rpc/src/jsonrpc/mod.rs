@@ -7,6 +7,8 @@ pub(crate) mod error;
 pub(crate) mod handler;
 pub(crate) mod json;
 #[cfg(feature = "server")]
+pub(crate) mod later;
+#[cfg(feature = "server")]
 pub(crate) mod message;
 pub(crate) mod params;
 #[cfg(feature = "client")]

@@ -27,6 +27,8 @@ pub(crate) struct MethodTable {
     by_name: HashMap<&'static str, Method>,
     /// The longest prefix of the names of all methods in order, if there are any.
     in_order_prefix: Option<&'static str>,
+    /// The names of methods that wait.
+    waiting: Vec<&'static str>,
 }
 
 impl MethodTable {
@@ -37,10 +39,13 @@ impl MethodTable {
             .iter()
             .flat_map(|kind| [kind.subscribe, kind.unsubscribe])
             .map(|name| (name, Method::new(name).quick()));
+        let waiting = methods.iter().filter(|method| method.waits).map(|method| method.name);
+        let waiting = waiting.collect();
         let methods = methods.iter().map(|method| (method.name, *method));
         Self {
             by_name: methods.chain(of_subscriptions).collect(),
             in_order_prefix: in_order.reduce(common_prefix),
+            waiting,
         }
     }
 
@@ -65,11 +70,33 @@ impl MethodTable {
         }
     }
 
+    /// Whether a message is a call by a method that [waits](Method::waits). Of a long one the ends
+    /// are looked at, where the method is named.
+    pub(crate) fn waits(&self, message: &[u8]) -> bool {
+        if self.waiting.is_empty() || is_batch(message) {
+            return false;
+        }
+        let length = message.len();
+        let ends =
+            [&message[..length.min(SHORT_BYTES)], &message[length.saturating_sub(SHORT_BYTES)..]];
+        let is_named = |name: &&str| {
+            ends.into_iter().any(|end| memchr::memmem::find(end, name.as_bytes()).is_some())
+        };
+        if !self.waiting.iter().any(is_named) {
+            return false;
+        }
+        let text = std::str::from_utf8(message).unwrap_or_default();
+        CallRequest::parse(text.trim_matches([' ', '\t', '\r', '\n']))
+            .is_ok_and(|request| self.waiting.contains(&&*request.method))
+    }
+
     /// Whether a message may have calls [in order](Method::in_order).
     pub(crate) fn may_be_in_order(&self, message: &[u8]) -> bool {
         let is_searched = || message.len() <= IN_ORDER_BYTES || is_batch(message);
         let has = |name| std::str::from_utf8(message).is_ok_and(|text| text.contains(name));
+        // A call that waits holds up no other.
         self.in_order_prefix.is_some_and(|prefix| is_searched() && has(prefix))
+            && !self.waits(message)
     }
 }
 
@@ -88,6 +115,7 @@ mod tests {
             Method::new("quick").quick_if(|params| params.is_none_or(|raw| raw.get() == "[]")),
             Method::new("turnLeft").in_order(),
             Method::new("turnRight").in_order(),
+            Method::new("wait").waits(),
         ];
         let kind = SubscriptionMethods {
             subscribe: "subscribe",
@@ -116,6 +144,26 @@ mod tests {
         assert_eq!(pace(&(call("quick", "[]") + &" ".repeat(SHORT_BYTES))), Pace::Long);
         // So that it can end when its client does.
         assert_eq!(pace(&(batch + &" ".repeat(SHORT_BYTES))), Pace::Short);
+    }
+
+    #[test]
+    fn a_message_waits_if_it_is_such_a_call_alone() {
+        let waits = |message: &str| table().waits(message.as_bytes());
+        assert!(waits(&call("wait", "[]")));
+        assert!(waits(&call("wait", &format!("[\"{}\"]", "x".repeat(1 << 20)))));
+        let long = "x".repeat(1 << 20);
+        let params_first =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"params":["{long}"],"method":"wait"}}"#);
+        assert!(waits(&params_first));
+        for other in [&call("quick", "[\"wait\"]"), &format!("[{}]", call("wait", "[]")), "wait"] {
+            assert!(!waits(other), "{other}");
+        }
+        assert!(!MethodTable::new(&[], &[]).waits(call("wait", "[]").as_bytes()));
+        // With such names any message may be a call in order.
+        let [one, other] = ["a", "b"].map(|name| Method::new(name).in_order());
+        let table = MethodTable::new(&[one, other, Method::new("wait").waits()], &[]);
+        let is_in_order = |method| table.may_be_in_order(call(method, "[]").as_bytes());
+        assert!(is_in_order("a") && is_in_order("quick") && !is_in_order("wait"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod crowd;
 mod http;
 mod http2;
 mod http_client;
+mod later;
 mod session_client;
 mod subscriptions;
 mod support;

@@ -2,24 +2,24 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deponent_rpc::rest::{self, HeaderMap, StatusCode};
 use deponent_rpc::{
-    AllowedOrigins, Error, Handler, Json, JwtSecret, Limits, Method, Params, Pieces, RawValue,
-    ServerOptions, Subscription, SubscriptionMethods, Topic, bind_unix, serve,
+    AllowedOrigins, Error, Handler, Json, JwtSecret, Later, Limits, Method, Params, Pieces,
+    RawValue, ServerOptions, Subscription, SubscriptionMethods, Topic, bind_unix, serve,
 };
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -29,6 +29,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `echo`, `hex` and `digits` of so many bytes, the second made while they are sent, `panic`, and
 /// `wait`, which says that it began and then waits for a word; `turn` notes its number, in order.
+/// `later` answers with its parameters, later.
 /// `test_subscribe` takes the name of a topic: `news`, and nothing else.
 ///
 /// Resources are below `/things/`: `echo`, `hits` counts on a connection, `bytes` has as many as
@@ -38,6 +39,8 @@ pub(crate) struct Methods {
     go: Mutex<Receiver<()>>,
     news: Mutex<Option<Topic>>,
     turns: Arc<Mutex<Vec<u64>>>,
+    later: Arc<Semaphore>,
+    waiting: Arc<()>,
 }
 
 const SUBSCRIPTIONS: &[SubscriptionMethods] = &[
@@ -81,6 +84,7 @@ impl Handler for Methods {
                 self.turns.lock().expect("no panic in here").push(Params::of(params)?.next("n")?);
                 Json::of(&true)
             }
+            "later" => Err(Error::invalid_params("call it alone")),
             "drop topic" => {
                 self.news.lock().expect("no panic in here").take();
                 Json::of(&true)
@@ -89,12 +93,30 @@ impl Handler for Methods {
         }
     }
 
+    fn call_later(
+        &self,
+        _: Option<IpAddr>,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<Later, Error> {
+        assert_eq!(method, "later");
+        let params = params.ok_or_else(|| Error::invalid_params("none"))?.to_owned();
+        let (later, waiting) = (self.later.clone(), self.waiting.clone());
+        Ok(Box::pin(async move {
+            later.acquire().await.expect("not closed").forget();
+            drop(waiting);
+            assert_ne!(params.get(), "[\"panic\"]", "as asked");
+            Json::of(&params)
+        }))
+    }
+
     fn methods(&self) -> &[Method] {
         const METHODS: &[Method] = &[
             Method::new("echo").quick_if(is_quick),
             Method::new("panic").quick_if(is_quick),
             Method::new("wait").quick_if(is_quick),
             Method::new("turn").quick_if(is_quick).in_order(),
+            Method::new("later").waits(),
         ];
         METHODS
     }
@@ -182,6 +204,9 @@ pub(crate) struct Server {
     pub(crate) ended: Receiver<()>,
     /// The numbers that `turn` has noted.
     pub(crate) turns: Arc<Mutex<Vec<u64>>>,
+    /// A permit lets one `later` end.
+    pub(crate) later: Arc<Semaphore>,
+    waiting: Arc<()>,
     /// The topic of the subscriptions.
     pub(crate) news: Option<Topic>,
     runtime: Option<Runtime>,
@@ -212,7 +237,15 @@ impl Server {
         let topic = Mutex::new(Some(news.clone()));
         let turns = Arc::<Mutex<Vec<u64>>>::default();
         let go_out = Mutex::new(go_out);
-        let methods = Methods { began: began_in, go: go_out, news: topic, turns: turns.clone() };
+        let (later, waiting) = (Arc::new(Semaphore::new(0)), Arc::default());
+        let methods = Methods {
+            began: began_in,
+            go: go_out,
+            news: topic,
+            turns: turns.clone(),
+            later: Arc::clone(&later),
+            waiting: Arc::clone(&waiting),
+        };
         let list = |names: &[&str]| names.iter().map(ToString::to_string).collect();
         let origins = AllowedOrigins {
             hosts: list(&["localhost", "x"]),
@@ -238,7 +271,20 @@ impl Server {
         });
         let (stop, news, runtime) = (Some(stop), Some(news), Some(runtime));
         let _directory = directory;
-        Self { address, path, began, go, stop, ended, turns, news, runtime, _directory }
+        Self {
+            address,
+            path,
+            began,
+            go,
+            stop,
+            ended,
+            turns,
+            later,
+            waiting,
+            news,
+            runtime,
+            _directory,
+        }
     }
 
     pub(crate) fn public() -> Self {
@@ -268,6 +314,15 @@ impl Server {
     /// A WebSocket of another make.
     pub(crate) fn websocket(&self) -> Ws {
         Ws::open(self.connect())
+    }
+
+    /// Waits until so many `later` wait.
+    pub(crate) fn until_waiting(&self, count: usize) {
+        let begun = Instant::now();
+        while Arc::strong_count(&self.waiting) != count + 2 {
+            assert!(begun.elapsed() < PATIENCE, "{}", Arc::strong_count(&self.waiting) - 2);
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     pub(crate) fn publish(&self, value: Value) {
