@@ -53,6 +53,9 @@ pub struct EngineOptions {
     /// The extra data of blocks that are built for the consensus layer (`--builder.extra-data`),
     /// 32 bytes at most.
     pub extra_data: Bytes,
+    /// Whether threads behind the answers have the lowest priority, so that blocks go first. A
+    /// chain whose calls wait for those threads is starved by it on a busy machine.
+    pub low_priority: bool,
     /// The most blobs of a built block, where the fork allows more (`--builder.max-blobs`).
     pub max_blobs: Option<u64>,
     /// The state after the first block, where that is elsewhere.
@@ -81,6 +84,7 @@ impl Default for EngineOptions {
             retain_witness_bytes: limits::RETAIN_WITNESS_BYTES,
             target_gas_limit: None,
             extra_data: Bytes::from_static(b"deponent"),
+            low_priority: true,
             max_blobs: None,
             remote: None,
         }

@@ -217,6 +217,7 @@ impl Node {
         let tracer = options.traces.map(|traces| tracer(traces, &mut watch));
         let condition = Arc::new(NodeCondition::new(files.clone()));
         let pool = pool_of(&chain, options.txpool.pool, &files.join("pool"))?;
+        let is_dev = options.dev.is_some();
         let dev = options.dev.map(|options| dev_node(options, &chain, &pool)).transpose()?;
         let (pending, pending_thread) = PendingFeed::start(chain.clone(), pool.clone())?;
         let mut observers = observers(&chain, &metrics, &condition, options.slow_block)?;
@@ -243,7 +244,7 @@ impl Node {
             condition: condition.clone(),
             _feeds: (feed_thread, pending_thread),
             _watch: watch,
-            _public_calls: PublicCalls::start()?,
+            _public_calls: PublicCalls::start(!is_dev)?,
         };
         let calls = node._public_calls.handle();
         let [mut public, mut authenticated, trusted] =
@@ -507,14 +508,19 @@ fn runtime_of(options: &ServerOptions) -> Handle {
 struct PublicCalls(Option<Runtime>);
 
 impl PublicCalls {
-    fn start() -> anyhow::Result<Self> {
+    /// With a low priority, or, where nothing but these calls makes blocks, the usual one.
+    fn start(low_priority: bool) -> anyhow::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .enable_all()
             // Blocking threads come as calls do.
             .max_blocking_threads(limits::PUBLIC_THREADS)
             .thread_name("public")
             .thread_keep_alive(limits::THREAD_KEPT)
-            .on_thread_start(lower_priority)
+            .on_thread_start(move || {
+                if low_priority {
+                    lower_priority();
+                }
+            })
             .build()?;
         Ok(Self(Some(runtime)))
     }

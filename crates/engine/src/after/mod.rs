@@ -64,7 +64,9 @@ fn start(
 ) -> JoinedThread {
     let (shared, queue) = (shared.clone(), queue.clone());
     JoinedThread::start(name.into(), move || {
-        lower_priority();
+        if shared.options.low_priority {
+            lower_priority();
+        }
         run(&shared, &queue);
     })
 }

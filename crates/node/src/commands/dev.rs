@@ -212,6 +212,7 @@ fn dev_options(args: &DevArgs, wallet: Wallet, directory: PathBuf) -> anyhow::Re
         // A fork may go on from a much older block.
         retain_history: if args.fork_url.is_some() { u64::MAX } else { DEV_CHAIN_HISTORY },
         target_gas_limit: args.gas_limit.filter(|_| args.fork_url.is_some()),
+        low_priority: false,
         ..EngineOptions::default()
     };
     options.database = DatabaseOptions { journal: JournalMode::Off, ..options.database };
