@@ -92,11 +92,19 @@ impl MethodTable {
 
     /// Whether a message may have calls [in order](Method::in_order).
     pub(crate) fn may_be_in_order(&self, message: &[u8]) -> bool {
-        let is_searched = || message.len() <= IN_ORDER_BYTES || is_batch(message);
-        let has = |name| std::str::from_utf8(message).is_ok_and(|text| text.contains(name));
+        let Some(prefix) = self.in_order_prefix else { return false };
+        let Ok(text) = std::str::from_utf8(message) else { return false };
+        if is_batch(message) {
+            return text.contains(prefix);
+        }
+        if message.len() > IN_ORDER_BYTES || !text.contains(prefix) {
+            return false;
+        }
         // A call that waits holds up no other.
-        self.in_order_prefix.is_some_and(|prefix| is_searched() && has(prefix))
-            && !self.waits(message)
+        let is_in_order =
+            |method: &str| self.by_name.get(method).is_some_and(|it| it.is_in_order && !it.waits);
+        CallRequest::parse(text.trim_matches([' ', '\t', '\r', '\n']))
+            .is_ok_and(|request| is_in_order(&request.method))
     }
 }
 
@@ -159,11 +167,11 @@ mod tests {
             assert!(!waits(other), "{other}");
         }
         assert!(!MethodTable::new(&[], &[]).waits(call("wait", "[]").as_bytes()));
-        // With such names any message may be a call in order.
+        // A call in order is one by its own name alone.
         let [one, other] = ["a", "b"].map(|name| Method::new(name).in_order());
         let table = MethodTable::new(&[one, other, Method::new("wait").waits()], &[]);
         let is_in_order = |method| table.may_be_in_order(call(method, "[]").as_bytes());
-        assert!(is_in_order("a") && is_in_order("quick") && !is_in_order("wait"));
+        assert!(is_in_order("a") && !is_in_order("quick") && !is_in_order("wait"));
     }
 
     #[test]
@@ -174,6 +182,11 @@ mod tests {
             assert!(is_in_order(&format!("[{}]", call(method, "[]"))));
         }
         assert!(!is_in_order(&call("quick", "[]")));
+        assert!(!is_in_order(&call("turnAround", "[]")));
+        // Of names that have nothing in common, too.
+        let methods = [Method::new("left").in_order(), Method::new("right").in_order()];
+        let is_one = |name: &str| MethodTable::new(&methods, &[]).may_be_in_order(name.as_bytes());
+        assert!(is_one(&call("left", "[]")) && !is_one(&call("other", "[\"left\"]")));
         assert!(!is_in_order(&(call("turnLeft", "[]") + &" ".repeat(IN_ORDER_BYTES))));
         assert!(!MethodTable::new(&[], &[]).may_be_in_order(call("turnLeft", "[]").as_bytes()));
     }

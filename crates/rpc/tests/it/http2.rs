@@ -221,7 +221,7 @@ async fn calls_in_order_do_not_wait_for_ever_for_a_body_that_does_not_come() {
 async fn a_call_in_order_keeps_its_turn_when_its_client_does_not_wait() {
     let server = Server::public();
     let mut client = Client::connect(&server).await;
-    let first = client.begin("wait", "[\"turn\"]");
+    let first = client.begin("wait_in_turn", "[]");
     let first = tokio::spawn(first);
     server.began.recv_timeout(PATIENCE).expect("it runs");
     first.abort();

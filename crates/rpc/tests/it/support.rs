@@ -75,7 +75,7 @@ impl Handler for Methods {
                 Ok(pieces.into())
             }
             "panic" => panic!("as asked"),
-            "wait" => {
+            "wait" | "wait_in_turn" => {
                 self.began.send(()).expect("the test listens");
                 let go = self.go.lock().expect("no panic in here");
                 Json::of(&go.recv_timeout(PATIENCE).is_ok())
@@ -116,6 +116,7 @@ impl Handler for Methods {
             Method::new("panic").quick_if(is_quick),
             Method::new("wait").quick_if(is_quick),
             Method::new("turn").quick_if(is_quick).in_order(),
+            Method::new("wait_in_turn").in_order(),
             Method::new("later").waits(),
         ];
         METHODS
