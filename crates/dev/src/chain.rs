@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use alloy_hardforks::EthereumHardforks as _;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadAttributes};
 use engine::{
-    Amendment, BlockRecord, Built, Engine, HeaderChoice, PendingBlock, StateHandle, Verdict,
+    Amendment, BlockRecord, Built, Engine, HeaderChoice, PendingBlock, StateHandle, StateNames,
+    Verdict, WholeAccount,
 };
 use execution::Transaction;
 use pool::{HeadChange, Options, Pool, Pooled, Sent};
@@ -15,6 +16,8 @@ use pool::{HeadChange, Options, Pool, Pooled, Sent};
 use crate::Error;
 use crate::accounts::EngineAccounts;
 use crate::clock::Clock;
+use crate::dump::{amendments, name_changes};
+use crate::genesis::contracts;
 use crate::limits::{BLOCKS_AT_ONCE, FINALIZED_DEPTH, SAFE_DEPTH};
 use crate::mining::{Interval, Mining};
 use crate::snapshots::{Snapshot, SnapshotId, Snapshots};
@@ -46,6 +49,8 @@ struct State {
     extra_data: Bytes,
     impersonated: HashSet<Address>,
     impersonates_all: bool,
+    /// Accounts and slots of the first block and of amendments, for dumps.
+    names: StateNames,
 }
 
 impl DevChain {
@@ -93,6 +98,7 @@ impl DevChain {
             extra_data: engine.extra_data(),
             impersonated: HashSet::new(),
             impersonates_all: false,
+            names: contracts().map(|(address, _)| (address, BTreeSet::new())).into(),
         };
         let chain = Arc::new(Self { engine, pool, interval, state: Mutex::new(state) });
         let (interval, weak) = (chain.interval.clone(), Arc::downgrade(&chain));
@@ -238,10 +244,52 @@ impl DevChain {
     /// # Errors
     /// [`Error::Engine`], [`Error::Pool`].
     pub fn amend(&self, amendments: &[(Address, Amendment)]) -> Result<(), Error> {
-        let _state = self.state();
+        let mut state = self.state();
         let record = head(&self.engine)?;
         self.engine.amend(record.hash(), amendments)?;
+        for (address, amendment) in amendments {
+            let slots = state.names.entry(*address).or_default();
+            if let Amendment::Storage { slot, .. } = amendment {
+                slots.insert(*slot);
+            }
+        }
         self.pool_at(&record, HashSet::new())
+    }
+
+    /// Names accounts of the first block, which a [dump](Self::dump) cannot find otherwise: a state
+    /// has the hashes of their addresses alone.
+    pub fn name_accounts(&self, addresses: impl IntoIterator<Item = Address>) {
+        let mut state = self.state();
+        for address in addresses {
+            state.names.entry(address).or_default();
+        }
+    }
+
+    /// All accounts at the head, by address. All blocks are run again to find them.
+    ///
+    /// # Errors
+    /// [`Error::Unnamed`] when the address of an account, or a slot, is not known;
+    /// [`Error::Engine`].
+    pub fn dump(&self) -> Result<Vec<WholeAccount>, Error> {
+        let state = self.state();
+        let mut names = state.names.clone();
+        let first = self.engine.number(&state.first.block_hash())?.unwrap_or(0);
+        for number in first + 1..=head(&self.engine)?.number() {
+            let Some(hash) = self.engine.canonical_hash(number)? else { continue };
+            let record = self.engine.block(hash)?.ok_or(engine::Error::UnknownBlock(hash))?;
+            name_changes(&self.engine, &record, &mut names)?;
+        }
+        let hash = self.engine.heads().head;
+        self.engine.whole_state(hash, &names)?.ok_or(Error::Unnamed)
+    }
+
+    /// Makes accounts at the head what they are in a dump, of this chain or of another one. Other
+    /// accounts, and their other slots, stay.
+    ///
+    /// # Errors
+    /// As [`amend`](Self::amend).
+    pub fn load(&self, accounts: &[WholeAccount]) -> Result<(), Error> {
+        self.amend(&amendments(accounts))
     }
 
     /// Adds to the balance of an account at the head, up to the highest balance that there is.

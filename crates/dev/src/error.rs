@@ -25,6 +25,12 @@ pub enum Error {
         /// Blocks that there are.
         height: u64,
     },
+    /// Accounts or slots of the state have no known names.
+    #[error(
+        "accounts or slots were changed by helpers before the last start of this chain, or are of \
+         its first block; their names are not known, so the state cannot be dumped"
+    )]
+    Unnamed,
     /// The pool does not take the transaction.
     #[error(transparent)]
     Refused(#[from] pool::Refusal),

@@ -53,8 +53,24 @@ impl Default for DevGenesis {
     }
 }
 
+/// Contracts that each block calls (EIP-4788, EIP-2935, EIP-7002, EIP-7251, EIP-8282).
+pub(crate) const SYSTEM_CONTRACTS: [Address; 6] = [
+    eip4788::BEACON_ROOTS_ADDRESS,
+    eip2935::HISTORY_STORAGE_ADDRESS,
+    eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS,
+    eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS,
+    BUILDER_CONTRACTS[0],
+    BUILDER_CONTRACTS[1],
+];
+
+/// The contracts of EIP-8282.
+const BUILDER_CONTRACTS: [Address; 2] = [
+    address!("0x0000bff46984e3725691fa540a8c7589300d8282"),
+    address!("0x000064d678505ad48f8ccb093bc65613800e8282"),
+];
+
 /// The contracts that the forks and common tools expect, by address.
-fn contracts() -> [(Address, Bytes); 7] {
+pub(crate) fn contracts() -> [(Address, Bytes); 7] {
     [
         (eip4788::BEACON_ROOTS_ADDRESS, eip4788::BEACON_ROOTS_CODE.clone()),
         (eip2935::HISTORY_STORAGE_ADDRESS, eip2935::HISTORY_STORAGE_CODE.clone()),
@@ -67,8 +83,8 @@ fn contracts() -> [(Address, Bytes); 7] {
             eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_CODE.clone(),
         ),
         // EIP-8282, of Amsterdam. They only stop: there are no builders, so no requests.
-        (address!("0x0000bff46984e3725691fa540a8c7589300d8282"), bytes!("0x00")),
-        (address!("0x000064d678505ad48f8ccb093bc65613800e8282"), bytes!("0x00")),
+        (BUILDER_CONTRACTS[0], bytes!("0x00")),
+        (BUILDER_CONTRACTS[1], bytes!("0x00")),
         // The deployer of CREATE2 that anvil and forge expect.
         (
             address!("0x4e59b44847b379578588920ca78fbf26c0b4956c"),

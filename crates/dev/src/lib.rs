@@ -40,6 +40,7 @@
 mod accounts;
 mod chain;
 mod clock;
+mod dump;
 mod error;
 mod genesis;
 mod impersonate;

@@ -22,5 +22,8 @@ pub const SAFE_DEPTH: u64 = 32;
 /// See [`SAFE_DEPTH`].
 pub const FINALIZED_DEPTH: u64 = 64;
 
+/// Bytes of the traces of one block that name what it changed.
+pub const TRACE_BYTES: usize = 1 << 30;
+
 /// Snapshots that are kept; older ones are forgotten first.
 pub const SNAPSHOTS: usize = 10_000;

@@ -105,6 +105,7 @@ mod simulation;
 mod threads;
 mod trace;
 mod tries;
+mod whole_state;
 mod witnesses;
 
 pub use amend::{Amendment, StateHandle};
@@ -132,6 +133,7 @@ pub use ranges::{ModifiedAccount, StorageRange};
 pub use read::pending::{PendingBlock, PendingView, StateAt};
 pub use read::view::{AccountRange, StateView};
 pub use remote::{Remote, RemoteBlock, RemoteProof, Upstream};
+pub use whole_state::{StateNames, WholeAccount};
 pub use witnesses::assembled::Assembled;
 
 #[cfg(test)]

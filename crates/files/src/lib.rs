@@ -43,6 +43,7 @@ mod era;
 mod era1;
 mod era1_folder;
 mod error;
+mod gzip;
 mod input;
 mod json;
 pub mod limits;
@@ -59,6 +60,7 @@ pub use blocks::{BlockForm, BlockReader, read_file};
 pub use era1::Era1Writer;
 pub use era1_folder::Era1Folder;
 pub use error::Error;
+pub use gzip::{gunzip, gzip};
 pub use output::is_stream;
 pub use progress::Progress;
 pub use state::{

@@ -341,6 +341,9 @@ pub(crate) const BUILDER_GAS_LIMIT: u64 = 60_000_000;
 /// Bytes of a block's extra data (yellow paper, 4.4.4).
 pub(crate) const EXTRA_DATA_BYTES: usize = 32;
 
+/// Bytes of a state that a chain for tests unpacks: JSON of some hundred thousand accounts.
+pub(crate) const DEV_STATE_BYTES: usize = 256 << 20;
+
 /// Blocks of a chain for tests whose state is kept: as many as anvil keeps, all that a test makes.
 pub(crate) const DEV_CHAIN_HISTORY: u64 = 1_000_000;
 

@@ -431,6 +431,7 @@ fn dev_node(
     pool: &Arc<Pool>,
 ) -> anyhow::Result<Arc<DevNode>> {
     let chain = DevChain::with_pool(engine.clone(), pool.clone(), options.mining)?;
+    chain.name_accounts(options.wallet.addresses());
     Ok(Arc::new(DevNode::new(chain, options)))
 }
 

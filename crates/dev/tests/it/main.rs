@@ -64,6 +64,36 @@ fn ten_thousand_ether_are_what_they_are() {
     assert_eq!(BALANCE, U256::from(10u128.pow(22)));
 }
 
+/// A dump is the whole state, and another chain takes it.
+#[test]
+fn a_dump_is_loaded_by_another_chain() {
+    let first = start();
+    first.name_accounts([WHO]);
+    // It stores the number of the block at the slot of the same number.
+    let code = Bytes::from_static(&[0x43, 0x43, 0x55]);
+    first.amend(&[(OTHER, Amendment::Code(code.clone()))]).expect("amended");
+    let slot = Amendment::Storage { slot: U256::from(77), value: U256::from(78) };
+    first.amend(&[(OTHER, slot)]).expect("amended");
+    for nonce in 0..3 {
+        first.send(transfer(WHO, nonce, 1)).expect("taken");
+    }
+    first.mine(2, None).expect("mined");
+    let dumped = first.dump().expect("all names are known");
+    let other = dumped.iter().find(|account| account.address == OTHER).expect("there");
+    let stored = [(1, 1), (2, 2), (3, 3), (77, 78)];
+    let stored = stored.map(|(slot, value)| (U256::from(slot), U256::from(value)));
+    assert_eq!((&other.code, &other.storage), (&code, &stored.into()));
+    assert_eq!(other.balance, U256::from(21));
+
+    let second = start();
+    second.name_accounts([WHO]);
+    second.load(&dumped).expect("loaded");
+    second.send(transfer(WHO, 3, 1)).expect("the nonce goes on");
+    assert_eq!(balance(&second, OTHER), U256::from(28));
+    let unnamed = start();
+    assert_eq!(unnamed.dump(), Err(Error::Unnamed));
+}
+
 #[test]
 fn a_block_is_mined_for_each_transaction_that_can_run_with_its_witness() {
     use EthereumHardfork::{Amsterdam, Cancun, Osaka, Paris, Prague, Shanghai};

@@ -95,7 +95,7 @@ impl Api {
 }
 
 /// A number as tests write it: JSON's, in hex, or decimal as text.
-struct Loose(U256);
+pub(super) struct Loose(pub(super) U256);
 
 impl<'de> Deserialize<'de> for Loose {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
@@ -109,16 +109,17 @@ impl<'de> Deserialize<'de> for Loose {
 }
 
 impl Loose {
-    fn small(self, name: &str) -> Result<u64, Error> {
+    pub(super) fn small(self, name: &str) -> Result<u64, Error> {
         let most = || Error::invalid_params(format!("{name}: {} is over 64 bits", self.0));
         self.0.try_into().map_err(|_| most())
     }
 }
 
 /// The error of something that the chain did not do.
-fn failed(error: DevError) -> Error {
+pub(super) fn failed(error: DevError) -> Error {
     match error {
         DevError::Refused(refusal) => Error::new(Code::Server, refusal).in_message(),
+        DevError::Unnamed => Error::new(Code::Server, error).in_message(),
         DevError::Engine(error) => refusal(error),
         DevError::Time { .. } | DevError::TooManyBlocks { .. } | DevError::TooDeep { .. } => {
             Error::invalid_params(error)

@@ -13,6 +13,7 @@ mod config;
 mod debug;
 mod default_fees;
 mod dev;
+mod dev_state;
 mod estimate;
 mod eth;
 mod fees;
@@ -331,7 +332,7 @@ impl Api {
     /// The same, of a node that mines its own chain, if it does: with the methods for tests.
     pub(crate) fn with_dev(mut self, dev: Option<Arc<DevNode>>) -> Self {
         if dev.is_some() {
-            let entries = dev::DEV.iter().chain(sign::SIGN);
+            let entries = dev::DEV.iter().chain(dev_state::DEV_STATE).chain(sign::SIGN);
             self.entries.extend(entries.clone());
             self.methods.extend(entries.map(|entry| entry.method));
         }

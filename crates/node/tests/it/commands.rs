@@ -274,13 +274,13 @@ const OTHER_KEY: &str = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f46
 const OTHER: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
 /// Anvil on a free port, killed on drop.
-struct Anvil {
+pub(crate) struct Anvil {
     process: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Anvil {
-    fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         let mut command = Command::new(foundry("anvil")?);
         command.args(["--port", "0", "--host", "127.0.0.1"]).stdout(Stdio::piped());
         let mut process = command.spawn().expect("it starts");
