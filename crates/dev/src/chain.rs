@@ -272,6 +272,9 @@ impl DevChain {
     /// [`Error::Engine`].
     pub fn dump(&self) -> Result<Vec<WholeAccount>, Error> {
         let state = self.state();
+        if self.engine.remote().is_some() {
+            return Err(Error::Unnamed);
+        }
         let mut names = state.names.clone();
         let first = self.engine.number(&state.first.block_hash())?.unwrap_or(0);
         for number in first + 1..=head(&self.engine)?.number() {

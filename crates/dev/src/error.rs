@@ -27,8 +27,8 @@ pub enum Error {
     },
     /// Accounts or slots of the state have no known names.
     #[error(
-        "accounts or slots were changed by helpers before the last start of this chain, or are of \
-         its first block; their names are not known, so the state cannot be dumped"
+        "the state cannot be dumped, since some names are not known: accounts and slots of another \
+         chain's block with which this one began, or that helpers set before its last start"
     )]
     Unnamed,
     /// The pool does not take the transaction.

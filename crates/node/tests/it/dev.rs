@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use rpc::{Client, Code, Error};
 use serde_json::{Value, json};
 
+use crate::commands::Anvil;
 use crate::support::unwrap;
 use crate::tools::{output, script, tools};
 
@@ -230,6 +231,73 @@ async fn calls_take_the_members_that_cast_sends_with_blobs() {
     assert_eq!(dev.ok("web3_clientVersion", json!([])).await, "anvil/v1.7.1");
 }
 
+/// A state with a contract that has code, money and a slot, and an account with a nonce.
+async fn change(client: &mut Client) {
+    for (method, params) in [
+        ("anvil_setCode", json!([OTHER, "0x60015f5260205ff3"])),
+        ("anvil_setStorageAt", json!([OTHER, "0x5", format!("0x{:064x}", 9)])),
+        ("eth_sendTransaction", json!([{"from": WHO, "to": OTHER, "value": "0x7"}])),
+    ] {
+        unwrap(client.call(method, params).await).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+async fn check_changed(client: &mut Client) {
+    for (method, params, answer) in [
+        ("eth_getCode", json!([OTHER, "latest"]), json!("0x60015f5260205ff3")),
+        ("eth_getStorageAt", json!([OTHER, "0x5", "latest"]), json!(format!("0x{:064x}", 9))),
+        ("eth_getBalance", json!([OTHER, "latest"]), json!("0x7")),
+        ("eth_getTransactionCount", json!([WHO, "latest"]), json!("0x1")),
+    ] {
+        let found = unwrap(client.call(method, params).await);
+        assert_eq!(found.unwrap_or_else(|error| panic!("{method}: {error}")), answer, "{method}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_is_loaded_by_another_chain() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path().join("dev");
+    let place = place.to_str().expect("UTF-8");
+    let mut first = Dev::start(&["--quiet", "--datadir", place]).await;
+    change(&mut first.client).await;
+    let state = first.ok("anvil_dumpState", json!([])).await;
+    let mut second = Dev::start(&["--quiet"]).await;
+    assert_eq!(second.ok("anvil_loadState", json!([state])).await, true);
+    check_changed(&mut second.client).await;
+    let again = second.ok("hardhat_dumpState", json!([false])).await;
+    assert_eq!(second.ok("hardhat_loadState", json!([again])).await, true);
+
+    let code = Code::InvalidParams;
+    second.refused("anvil_dumpState", json!([true]), code, "earlier blocks").await;
+    second.refused("anvil_loadState", json!(["0x1f8b00"]), code, "state: ").await;
+    let no_accounts = json!(["0x7b7d"]);
+    second.refused("anvil_loadState", no_accounts, code, "as anvil_dumpState gives it").await;
+
+    // The slot that a helper set has no name any more.
+    drop(first);
+    let mut first = Dev::start(&["--quiet", "--datadir", place]).await;
+    first.refused("anvil_dumpState", json!([]), Code::Server, "names are not known").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn anvil_and_we_load_each_others_states() {
+    let Some(anvil) = Anvil::start() else { return };
+    let mut anvil_client = Client::connect(&anvil.url, None).await.expect("a connection");
+    let mut dev = Dev::start(&["--quiet"]).await;
+    change(&mut dev.client).await;
+    let state = dev.ok("anvil_dumpState", json!([])).await;
+    let loaded = unwrap(anvil_client.call("anvil_loadState", json!([state])).await);
+    assert_eq!(loaded.expect("anvil takes it"), true);
+    check_changed(&mut anvil_client).await;
+
+    let state = unwrap(anvil_client.call("anvil_dumpState", json!([])).await).expect("a state");
+    let mut dev = Dev::start(&["--quiet"]).await;
+    assert_eq!(dev.ok("anvil_loadState", json!([state])).await, true);
+    check_changed(&mut dev.client).await;
+    dev.ok("eth_sendTransaction", json!([{"from": WHO, "to": OTHER, "value": "0x1"}])).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn viems_test_client_has_its_day() {
     let done = json!(["anvil", "hardhat"]);
@@ -237,9 +305,32 @@ async fn viems_test_client_has_its_day() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ethers_has_its_day() {
+async fn viem_and_ethers_have_their_days() {
     let done = json!(["errors", "events", "transactions", "accounts", "dropped", "turns"]);
-    day("node", "dev_ethers.mjs", &["--quiet"], &done).await;
+    for script in ["dev_viem_user.mjs", "dev_ethers.mjs"] {
+        day("node", script, &["--quiet"], &done).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn web3_py_has_its_day() {
+    let done = json!(["errors", "events", "transactions", "accounts", "turns", "dropped"]);
+    day("python", "dev_web3.py", &["--quiet"], &done).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn web3j_has_its_day() {
+    let Some(tools) = tools() else { return };
+    let jars = tools.join("web3j");
+    if !jars.is_dir() {
+        println!("not run: no web3j in DEPONENT_TOOLS; docs/dev.md says how it gets there");
+        return;
+    }
+    let dev = Dev::start(&["--quiet"]).await;
+    let mut command = Command::new("java");
+    command.arg("-cp").arg(jars.join("*")).arg(script("web3j/Day.java"));
+    command.arg(format!("http://{}", dev.address)).arg(script("Till.json"));
+    assert_eq!(output(command).await, json!({"done": ["web3j"]}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -259,10 +350,12 @@ async fn a_script_of_forge_has_its_day() {
     day("bash", "dev_forge.sh", &["--quiet"], &json!(["forge"])).await;
 }
 
-/// Runs a script of `tests/tools` on a chain of its own.
+/// Runs a script of `tests/tools` on a chain of its own; Python is that of the folder of tools.
 async fn day(program: &str, name: &str, flags: &[&str], done: &Value) {
     let Some(tools) = tools() else { return };
     let dev = Dev::start(flags).await;
+    let python = tools.join("venv/bin/python");
+    let program = if program == "python" { python.as_path() } else { Path::new(program) };
     let mut command = Command::new(program);
     command.arg(script(name)).arg(format!("http://{}", dev.address));
     command.env("DEPONENT_TOOLS", tools);

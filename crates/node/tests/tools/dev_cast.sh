@@ -5,7 +5,7 @@
 # DEPONENT_TOOLS=folder bash dev_cast.sh http://127.0.0.1:8545
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
-export ETH_RPC_URL=$1 NO_COLOR=1
+export ETH_RPC_URL=$1 ETH_RPC_TIMEOUT=300 NO_COLOR=1
 # The program itself, since what npm puts before it has no exit status.
 for programs in "${DEPONENT_TOOLS:-}"/node_modules/@foundry-rs/cast-*/bin; do
   PATH=$programs:$PATH

@@ -5,7 +5,7 @@
 # DEPONENT_TOOLS=folder bash dev_forge.sh http://127.0.0.1:8545
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-export NO_COLOR=1
+export ETH_RPC_TIMEOUT=300 NO_COLOR=1
 for programs in "$DEPONENT_TOOLS"/node_modules/@foundry-rs/{cast,forge}-*/bin; do
   PATH=$programs:$PATH
 done

@@ -12,7 +12,7 @@ const { JsonRpcProvider, ContractFactory, Contract, ZeroHash, parseEther } = req
 const plugin = require.resolve('@nomicfoundation/hardhat-network-helpers/package.json')
 const hooks = await import(new URL('dist/src/internal/hook-handlers/network.js', `file://${plugin}`))
 
-const ethers = new JsonRpcProvider(process.argv[2], undefined, { cacheTimeout: -1 })
+const ethers = new JsonRpcProvider(process.argv[2], undefined, { cacheTimeout: -1, batchMaxCount: 1 })
 const provider = { request: ({ method, params }) => ethers.send(method, params ?? []) }
 const { newConnection } = await hooks.default()
 const connection = await newConnection({}, async () => ({ provider, networkName: 'dev' }))

@@ -7,7 +7,7 @@ const viem = require('viem')
 const { privateKeyToAccount } = require('viem/accounts')
 const { foundry } = require('viem/chains')
 
-const transport = viem.http(process.argv[2])
+const transport = viem.http(process.argv[2], { timeout: 300_000 })
 const key = '0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80'
 const account = privateKeyToAccount(key)
 const other = '0x' + '22'.repeat(20)
