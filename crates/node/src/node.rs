@@ -217,7 +217,6 @@ impl Node {
         let tracer = options.traces.map(|traces| tracer(traces, &mut watch));
         let condition = Arc::new(NodeCondition::new(files.clone()));
         let pool = pool_of(&chain, options.txpool.pool, &files.join("pool"))?;
-        let is_dev = options.dev.is_some();
         let dev = options.dev.map(|options| dev_node(options, &chain, &pool)).transpose()?;
         let (pending, pending_thread) = PendingFeed::start(chain.clone(), pool.clone())?;
         let mut observers = observers(&chain, &metrics, &condition, options.slow_block)?;
@@ -244,7 +243,7 @@ impl Node {
             condition: condition.clone(),
             _feeds: (feed_thread, pending_thread),
             _watch: watch,
-            _public_calls: PublicCalls::start(!is_dev)?,
+            _public_calls: PublicCalls::start(dev.is_none())?,
         };
         let calls = node._public_calls.handle();
         let [mut public, mut authenticated, trusted] =

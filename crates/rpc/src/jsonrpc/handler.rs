@@ -47,8 +47,8 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Begins a call by a method that [waits](Method::waits), on a thread as in
     /// [`call`](Self::call). Its answer is then waited for without a thread and without a turn;
-    /// over HTTP it is dropped when the client hangs up. In a batch, where calls are answered one after the
-    /// other, [`call_from`](Self::call_from) is called for such a method, too.
+    /// over HTTP it is dropped when the client hangs up. In a batch, where calls are answered one
+    /// after the other, [`call_from`](Self::call_from) is called for such a method, too.
     ///
     /// # Errors
     /// As [`call`](Self::call).
