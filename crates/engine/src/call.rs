@@ -164,12 +164,14 @@ impl State for RootsOfCall<'_> {
 
 impl RootedState for RootsOfCall<'_> {
     /// Each root is made from the block's state anew: what calls change is little.
-    fn root_after(&mut self, changes: &[Change]) -> Result<B256, StateError> {
+    fn root_after(&mut self, changes: Vec<Change>) -> Result<B256, StateError> {
         let mut tries = Tries::new(self.nodes.clone(), self.state.version())?;
-        let changes = match self.state.pending() {
-            Some(pending) => Change::hashed(&pending.changes_and(changes)),
-            None => Change::hashed(changes),
+        let hashed = match self.state.pending() {
+            Some(pending) => Change::hashed(&pending.changes_and(&changes)),
+            None => Change::hashed(&changes),
         };
-        Ok(tries.finish(&changes, &run_serially)?)
+        // Many slots have both forms no longer than it takes to hash them.
+        drop(changes);
+        Ok(tries.finish(&hashed, &run_serially)?)
     }
 }

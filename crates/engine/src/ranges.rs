@@ -109,7 +109,7 @@ impl Engine {
         self.on_rooted_state(block.header.parent_hash, |_, state| {
             step_through(self.chain(), block, senders, state, |count, state, changes| {
                 if count > 0 {
-                    roots.push(execution::RootedState::root_after(state, changes)?);
+                    roots.push(execution::RootedState::root_after(state, changes.to_vec())?);
                 }
                 is_over = deadline.is_over();
                 Ok(proceed(count < most && !is_over))

@@ -139,7 +139,7 @@ pub trait RootedState: State {
     ///
     /// # Errors
     /// When the state cannot be read.
-    fn root_after(&mut self, changes: &[Change]) -> Result<B256, StateError>;
+    fn root_after(&mut self, changes: Vec<Change>) -> Result<B256, StateError>;
 }
 
 /// Simulates blocks on top of the block of `base`, whose hash is `base_hash`, on `state`, the state

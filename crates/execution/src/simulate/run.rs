@@ -202,7 +202,7 @@ fn state_root<S: RootedState>(db: &mut BlockCache<ChainedState<S>>) -> Result<B2
     db.0.merge_transitions(BundleRetention::PlainState);
     let accounts = db.0.bundle_state.state.iter();
     let changes: Vec<_> = accounts.filter_map(|(address, one)| change(*address, one)).collect();
-    let root = db.recorder().state.state.root_after(&changes);
+    let root = db.recorder().state.state.root_after(changes);
     root.map_err(|error| Stop::Failed(error.into()))
 }
 
