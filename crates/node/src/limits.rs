@@ -67,6 +67,10 @@ pub(crate) const TRANSACTION_BLOBS: usize = 6;
 /// 16 MiB could name 350,000.
 pub const OVERRIDDEN_ACCOUNTS: usize = 1 << 14;
 
+/// The most slots that one `eth_simulateV1` may override: the root after them takes a kilobyte for
+/// each, and a body of 16 MiB could name 120,000.
+pub const SIMULATED_SLOTS: usize = 100_000;
+
 /// The most blocks of an `eth_simulateV1`: geth's.
 pub const SIMULATED_BLOCKS: usize = 256;
 

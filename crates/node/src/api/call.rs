@@ -352,6 +352,13 @@ impl From<WithdrawalFields> for Withdrawal {
 
 type Slots = HashMap<FixedData<32>, FixedData<32>>;
 
+impl OverriddenAccount {
+    /// How many slots are overridden.
+    pub(super) fn slots_count(&self) -> usize {
+        [&self.state, &self.state_diff].into_iter().flatten().map(HashMap::len).sum()
+    }
+}
+
 pub(super) fn overrides(
     given: Vec<(FixedData<20>, Object<OverriddenAccount>)>,
 ) -> Result<StateOverrides, Error> {

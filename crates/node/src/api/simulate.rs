@@ -17,7 +17,8 @@ use super::call::{Overridden, OverriddenBlock, ReadBlock, Request, overrides};
 use super::eth::{RpcBlock, shown_block};
 use super::{Api, state};
 use crate::limits::{
-    BLOCK_CALLS, OVERRIDDEN_ACCOUNTS, SIMULATED_BLOCKS, SIMULATED_CALLS, SIMULATION_BYTES,
+    BLOCK_CALLS, OVERRIDDEN_ACCOUNTS, SIMULATED_BLOCKS, SIMULATED_CALLS, SIMULATED_SLOTS,
+    SIMULATION_BYTES,
 };
 
 /// The request.
@@ -76,7 +77,7 @@ fn read_blocks(api: &Api, asked: &[&RawValue]) -> Result<Vec<BlockCalls>, Error>
     if asked.len() > SIMULATED_BLOCKS {
         return limit("too many blocks".into());
     }
-    let (mut calls_count, mut accounts_count) = (0, 0);
+    let (mut calls_count, mut accounts_count, mut slots_count) = (0, 0, 0);
     let mut blocks = Vec::with_capacity(asked.len());
     for (index, text) in asked.iter().enumerate() {
         let block: Object<SimulationBlock> = serde_json::from_str(text.get()).map_err(|fault| {
@@ -96,6 +97,10 @@ fn read_blocks(api: &Api, asked: &[&RawValue]) -> Result<Vec<BlockCalls>, Error>
         accounts_count += accounts.len();
         if accounts_count > OVERRIDDEN_ACCOUNTS {
             return limit(format!("more than {OVERRIDDEN_ACCOUNTS} accounts are overridden"));
+        }
+        slots_count += accounts.iter().map(|(_, Object(it))| it.slots_count()).sum::<usize>();
+        if slots_count > SIMULATED_SLOTS {
+            return limit(format!("more than {SIMULATED_SLOTS} slots are overridden"));
         }
         let nothing = || Ok(ReadBlock::default());
         let in_block = block_overrides.map_or_else(nothing, |Object(block)| block.read_all())?;

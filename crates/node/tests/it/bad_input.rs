@@ -442,7 +442,6 @@ async fn unknown_builds_and_large_requests_are_refused() {
         ("eth_call", json!([{"to": "0x00"}])),
         ("eth_call", json!([{"gas": 7}])),
         ("eth_call", json!([{"gas": "0x007"}])),
-        ("eth_call", json!([{"blobs": 1}])),
         ("eth_call", json!([{"gasPrice": format!("0x1{}", "0".repeat(32))}])),
         ("eth_call", json!([{}, "newest"])),
         ("eth_call", json!([{}, "latest", {CONTRACT.to_string(): {"storage": {}}}])),

@@ -5,7 +5,9 @@ use crate::support::{genesis_of_osaka, raw};
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, Bytes, TxKind, U256, address, hex};
 use deponent_node::demo::World;
-use deponent_node::limits::{BLOCK_LOGS_BYTES, CALL_GAS, OVERRIDDEN_ACCOUNTS, PUBLIC_NICE};
+use deponent_node::limits::{
+    BLOCK_LOGS_BYTES, CALL_GAS, OVERRIDDEN_ACCOUNTS, PUBLIC_NICE, SIMULATED_SLOTS,
+};
 use std::process::Command;
 
 use rpc::{Client, ClientError, Limits};
@@ -125,7 +127,7 @@ fn simulations() -> Vec<(&'static str, Value)> {
     let one = || vec![json!({ "to": CALLED })];
     let logs = format!("0x5b{}600056", "5f5fa0".repeat(8000));
     let slots = |at| (format!("0x{at:064x}"), json!(format!("0x{at:064x}")));
-    let slots: Map<String, Value> = many(138, slots);
+    let slots: Map<String, Value> = (0..SIMULATED_SLOTS).map(slots).collect();
     let transient = format!("0x5b{}600056", "5a5a5d".repeat(8000));
     let blocks = json!([{ "blockStateCalls": vec![json!({}); 256] }]);
     vec![
