@@ -253,7 +253,10 @@ pub(crate) async fn differences([ours, geth]: &[SessionClient; 2]) -> Vec<String
         for method in ["eth_estimateGas", "eth_call"] {
             let one = answer(ours, method, &params).await;
             let other = answer(geth, method, &params).await;
-            if told(&one) != told(&other) {
+            // The EVM does not tell the gas of storing a code from other gas, and geth does.
+            let stores = other.to_string().contains("contract creation code storage out of gas")
+                && one.to_string().contains("gas required exceeds allowance");
+            if told(&one) != told(&other) && !stores {
                 differ.push(format!("{method}{params}: ours {one}, geth's {other}"));
             }
             estimated += u32::from(method == "eth_estimateGas" && one.is_string());
