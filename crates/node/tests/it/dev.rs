@@ -8,7 +8,7 @@ use rpc::{Client, Code, Error};
 use serde_json::{Value, json};
 
 use crate::commands::Anvil;
-use crate::support::unwrap;
+use crate::support::{checked, unwrap};
 use crate::tools::{output, script, tools};
 
 /// The first account.
@@ -52,12 +52,12 @@ impl Dev {
     }
 
     pub(crate) async fn ok(&mut self, method: &str, params: Value) -> Value {
-        let answer = unwrap(self.client.call(method, params).await);
+        let answer = checked(method, self.client.call(method, params).await);
         answer.unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
     pub(crate) async fn refused(&mut self, method: &str, params: Value, code: Code, words: &str) {
-        let error = unwrap(self.client.call(method, params).await).expect_err(method);
+        let error = checked(method, self.client.call(method, params).await).expect_err(method);
         assert_eq!(error.code, Error::new(code, "").code, "{method}: {error}");
         let said = format!("{error}");
         assert!(said.contains(words), "{method}: {said}, not {words}");

@@ -1,6 +1,7 @@
 //! The smaller methods, asked of both nodes over IPC: geth and we answer alike.
 
 use crate::geth::LOGGERS;
+use crate::schema;
 use crate::support::{CONTRACT, with_floats};
 use alloy_primitives::{Address, B256};
 use rpc::{ClientError, SessionClient};
@@ -218,7 +219,10 @@ fn fill_calls() -> Vec<(&'static str, Value)> {
 
 async fn answer(client: &SessionClient, method: &str, params: &Value) -> Result<Value, String> {
     match client.call(method, params).await {
-        Ok(answer) => Ok(with_floats(answer)),
+        Ok(answer) => {
+            schema::check(method, &answer);
+            Ok(with_floats(answer))
+        }
         Err(ClientError::Rpc(error)) => Err(error.message.into()),
         Err(error) => panic!("{method}{params}: {error}"),
     }

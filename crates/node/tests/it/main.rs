@@ -41,6 +41,7 @@ mod quotes;
 mod ranges;
 mod replay;
 mod rest;
+mod schema;
 mod small_methods;
 mod status;
 mod subscriptions;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use crate::persistence::Process;
+use crate::schema::schemas;
 use crate::support::published_chain;
 use serde_json::{Value, json};
 
@@ -35,6 +36,23 @@ impl Exception {
             None => test == self.pattern,
         }
     }
+}
+
+/// The published answers are geth's: by them faults of the schemas are told from ours.
+#[test]
+fn the_published_answers_fit_the_schemas() {
+    let Some((folder, _)) = published_chain() else { return };
+    let schemas = schemas();
+    let mut checked = 0;
+    for test in Test::all(&folder) {
+        for (request, answer) in &test.exchanges {
+            let Some(result) = answer.get("result") else { continue };
+            let method = method(request);
+            assert_eq!(schemas.fault(&method, result), None, "{}", test.name);
+            checked += usize::from(schemas.has(&method));
+        }
+    }
+    assert!(checked > 150, "{checked}");
 }
 
 /// A published test.
@@ -80,14 +98,28 @@ impl Test {
     /// The first difference between the answers and the published ones.
     fn failure(&self, mut ask: impl FnMut(&str) -> io::Result<Value>) -> Option<String> {
         self.exchanges.iter().find_map(|(request, expected)| match ask(request) {
-            Ok(found) => difference("", expected, &found, self.is_of_form),
+            Ok(found) => self.difference(request, expected, &found),
             Err(fault) => Some(format!("no answer: {fault}")),
+        })
+    }
+
+    /// Where an answer is wrong: by the published one, or by the schema of its method.
+    fn difference(&self, request: &str, expected: &Value, found: &Value) -> Option<String> {
+        difference("", expected, found, self.is_of_form).or_else(|| {
+            let fault = schemas().fault(&method(request), found.get("result")?)?;
+            Some(format!("by its schema in the OpenRPC document, {fault}"))
         })
     }
 
     fn method(&self) -> &str {
         self.name.split('/').next().expect("a method")
     }
+}
+
+/// The method of a request, of which a test may have several.
+fn method(request: &str) -> String {
+    let request: Value = serde_json::from_str(request).expect("JSON");
+    request["method"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Where two answers differ first. Of answers of one form objects have the same members, values are

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::schema;
 use crate::support::{
     ALL_FORKS, Fork as Versions, OSAKA, TestNode, attributes, genesis_of_all_forks,
     genesis_of_osaka, new_payload, new_payload_call, raw, state, transactions,
@@ -48,7 +49,9 @@ impl Chain {
         let params = serde_json::value::to_raw_value(&params).expect("JSON");
         let answer = self.api.call(method, Some(&params));
         let answer = answer.unwrap_or_else(|error| panic!("{method}: {error}"));
-        serde_json::from_slice(&answer.to_vec()).expect("JSON")
+        let result = serde_json::from_slice(&answer.to_vec()).expect("JSON");
+        schema::check(method, &result);
+        result
     }
 
     fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {

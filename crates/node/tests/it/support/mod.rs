@@ -15,6 +15,8 @@ use execution::Transaction;
 use rpc::{Client, ClientError, Code, Error};
 use serde_json::{Value, json};
 
+use crate::schema;
+
 /// The folder of the published chain, with its genesis, if there are fixtures.
 pub(crate) fn published_chain() -> Option<(PathBuf, String)> {
     let folder = testing::fixtures()?.join("execution-apis/tests");
@@ -182,12 +184,12 @@ impl TestNode {
 
     /// Calls a method of the engine port.
     pub(crate) async fn call(&mut self, method: &str, params: Value) -> Result<Value, Error> {
-        unwrap(self.engine.call(method, params).await)
+        checked(method, self.engine.call(method, params).await)
     }
 
     /// Calls a method of the public port.
     pub(crate) async fn public(&mut self, method: &str, params: Value) -> Result<Value, Error> {
-        unwrap(self.public.call(method, params).await)
+        checked(method, self.public.call(method, params).await)
     }
 
     pub(crate) async fn ok(&mut self, method: &str, params: Value) -> Value {
@@ -261,6 +263,15 @@ impl TestNode {
         self.adopt(fork, &envelope).await;
         envelope
     }
+}
+
+/// The same answer, whose result fits the published schema of its method.
+pub(crate) fn checked(method: &str, answer: Result<Value, ClientError>) -> Result<Value, Error> {
+    let answer = unwrap(answer);
+    if let Ok(result) = &answer {
+        schema::check(method, result);
+    }
+    answer
 }
 
 pub(crate) fn unwrap(answer: Result<Value, ClientError>) -> Result<Value, Error> {
