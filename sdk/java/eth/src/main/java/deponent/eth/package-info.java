@@ -1,0 +1,8 @@
+/**
+ * Ethereum's values and their encodings.
+ *
+ * <p>What a caller gives wrongly is an {@link IllegalArgumentException}, what came from outside and
+ * does not decode a {@link deponent.eth.MalformedException}. Values cannot be changed; readers and
+ * writers belong to one thread.
+ */
+package deponent.eth;

@@ -1,0 +1,115 @@
+package deponent.eth;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.fail;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.math.BigDecimal;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.zip.GZIPInputStream;
+
+/** The published sets of tests, and seeds. */
+final class Sets {
+  private Sets() {}
+
+  /** A set of npm's {@code @ethersproject/testcases}; none where it is not there. */
+  @SuppressWarnings("unchecked")
+  static List<Map<String, Object>> ethers(String name) {
+    Path folder = folder("DEPONENT_TOOLS", "node_modules/@ethersproject/testcases/testcases");
+    if (folder == null) {
+      return List.of();
+    }
+    Path file = folder.resolve(name + ".json.gz");
+    try (InputStream in = new GZIPInputStream(Files.newInputStream(file))) {
+      return (List<Map<String, Object>>) tree(new JsonReader(in, 1 << 16));
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+  }
+
+  /** A JSON file of the published tests of Ethereum; no members where it is not there. */
+  @SuppressWarnings("unchecked")
+  static Map<String, Map<String, Object>> fixture(String name) {
+    Path folder = folder("DEPONENT_FIXTURES", "ethereum-tests");
+    if (folder == null) {
+      return Map.of();
+    }
+    try {
+      return (Map<String, Map<String, Object>>)
+          tree(new JsonReader(Files.readAllBytes(folder.resolve(name))));
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+  }
+
+  private static Path folder(String variable, String below) {
+    String root = System.getenv(variable);
+    Path folder = root == null ? null : Path.of(root).resolve(below);
+    if (folder != null && Files.isDirectory(folder)) {
+      return folder;
+    }
+    if (System.getenv("CI") != null) {
+      fail("CI needs " + below + " in " + variable + " (sdk/java/README.md)");
+    }
+    System.out.println("not run: no " + below + " in " + variable + " (sdk/java/README.md)");
+    return null;
+  }
+
+  /** Checks that a set was read whole, if it is there. */
+  static void counted(List<?> set, int expected) {
+    assertTrue(set.isEmpty() || set.size() == expected, "a set of " + set.size());
+  }
+
+  /** JSON as maps, lists, texts, numbers and booleans; null is null. */
+  static Object tree(JsonReader json) {
+    switch (json.peek()) {
+      case OBJECT -> {
+        Map<String, Object> members = new LinkedHashMap<>();
+        json.beginObject();
+        while (json.hasNext()) {
+          members.put(json.nextName(), tree(json));
+        }
+        json.endObject();
+        return members;
+      }
+      case ARRAY -> {
+        List<Object> elements = new ArrayList<>();
+        json.beginArray();
+        while (json.hasNext()) {
+          elements.add(tree(json));
+        }
+        json.endArray();
+        return elements;
+      }
+      case STRING -> {
+        return json.nextString();
+      }
+      case NUMBER -> {
+        return new BigDecimal(json.nextJson());
+      }
+      case BOOLEAN -> {
+        return json.nextBoolean();
+      }
+      default -> {
+        json.nextNull();
+        return null;
+      }
+    }
+  }
+
+  /** Random numbers by a new seed, which is printed; {@code DEPONENT_SEED} repeats one. */
+  static Random random() {
+    String given = System.getenv("DEPONENT_SEED");
+    long seed = given == null ? System.nanoTime() : Long.parseLong(given);
+    System.out.println("DEPONENT_SEED=" + seed);
+    return new Random(seed);
+  }
+}
