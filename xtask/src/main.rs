@@ -3,17 +3,20 @@
 mod bench;
 mod conformance;
 mod dist;
+mod java;
 mod test;
 mod tidy;
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use test::Extent;
 
 const HELP: &str = "\
-cargo xtask test                       formatting, tidy, clippy, then every test
+cargo xtask test                       formatting, tidy, clippy, then every test, those of sdk/java
+                                       too where there is a JDK
+cargo xtask java                       compiles the SDK for Java and runs its tests alone
 cargo xtask tidy                       the rules of the house, in a second (CONTRIBUTING.md)
 cargo xtask ci [--full]                all of CI: the same, and before the tests packages,
                                        cargo-deny and rustdoc; no test may be left out; --full
@@ -45,6 +48,9 @@ fn main() -> ExitCode {
         ["test"] if std::env::var_os("CI").is_none() => test::run_all(Extent::Tests),
         ["test" | "ci"] => test::run_all(Extent::Ci),
         ["ci", "--full"] => test::run_all(Extent::Full),
+        ["java"] => {
+            java::Toolchain::find().and_then(|java| java.verify(std::env::var_os("CI").is_some()))
+        }
         ["tidy"] => tidy::check(),
         ["conformance", "--rpc", directory] => conformance::run_rpc(directory),
         ["conformance", directory] => conformance::run(directory, None),
@@ -108,7 +114,8 @@ fn cargo(arguments: &[&str]) -> Command {
 /// Runs `command`, its output being ours; its exit status becomes ours when it fails.
 fn run(mut command: Command) -> Result<(), Failure> {
     let arguments = command.get_args().map(|argument| argument.to_string_lossy());
-    let shown = format!("cargo {}", arguments.collect::<Vec<_>>().join(" "));
+    let program = command.get_program().to_string_lossy();
+    let shown = format!("{program} {}", arguments.collect::<Vec<_>>().join(" "));
     println!("$ {shown}");
     let outcome: io::Result<_> = command.status();
     let status = outcome.map_err(|error| Failure::new(format!("cannot run {shown}: {error}")))?;
@@ -117,6 +124,12 @@ fn run(mut command: Command) -> Result<(), Failure> {
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Err(Failure { status: code, ..Failure::new(format!("{shown} failed: {status}")) })
+}
+
+/// Whether `command` runs and ends well; its output is dropped.
+fn answers(command: &mut Command) -> bool {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
 }
 
 #[cfg(test)]

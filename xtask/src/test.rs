@@ -1,6 +1,7 @@
-use crate::{Failure, cargo, conformance, dist, root, run, tidy};
+use crate::java::Toolchain;
+use crate::{Failure, answers, cargo, conformance, dist, root, run, tidy};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How much of CI is run.
@@ -17,14 +18,15 @@ pub(crate) enum Extent {
 /// Runs the steps of `extent` up to the first that fails, and says how long each of them took.
 pub(crate) fn run_all(extent: Extent) -> Result<(), Failure> {
     require(extent != Extent::Tests)?;
+    let java = java(extent != Extent::Tests)?;
     let mut steps = Steps::default();
-    let outcome = run_steps(extent, &mut steps);
+    let outcome = run_steps(extent, java.as_ref(), &mut steps);
     steps.print();
     outcome
 }
 
 /// The steps that take seconds come first, the tests last.
-fn run_steps(extent: Extent, steps: &mut Steps) -> Result<(), Failure> {
+fn run_steps(extent: Extent, java: Option<&Toolchain>, steps: &mut Steps) -> Result<(), Failure> {
     let ci = extent != Extent::Tests;
     if component("fmt") {
         steps.time("formatting", || run(cargo(&["fmt", "--all", "--check"])))?;
@@ -68,6 +70,9 @@ fn run_steps(extent: Extent, steps: &mut Steps) -> Result<(), Failure> {
         steps.time("packaging", || dist::run_with(&["--files", "--binary", &program]))?;
     }
     steps.time("tests run", || test(&[]))?;
+    if let Some(java) = java {
+        steps.time("java", || java.verify(ci))?;
+    }
     if extent == Extent::Full {
         let fixtures = std::env::var("DEPONENT_FIXTURES").unwrap_or_default();
         steps.time("conformance", || conformance::run(&fixtures, None))?;
@@ -162,6 +167,18 @@ fn require(ci: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The tools for the tests of the SDK for Java, which CI has to have.
+fn java(ci: bool) -> Result<Option<Toolchain>, Failure> {
+    match Toolchain::find() {
+        Ok(found) => Ok(Some(found)),
+        Err(missing) if ci => Err(missing),
+        Err(missing) => {
+            println!("{}, so the tests of the SDK for Java cannot run", missing.message);
+            Ok(None)
+        }
+    }
+}
+
 fn has_geth() -> bool {
     let in_home = std::env::home_dir().map(|home| home.join("go/bin/geth"));
     in_home.is_some_and(|geth| geth.is_file()) || answers(Command::new("geth").arg("version"))
@@ -174,9 +191,4 @@ fn component(name: &str) -> bool {
         println!("cargo {name} is not installed, so it is skipped");
     }
     installed
-}
-
-fn answers(command: &mut Command) -> bool {
-    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    quiet.status().is_ok_and(|status| status.success())
 }
