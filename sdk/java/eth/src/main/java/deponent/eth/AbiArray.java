@@ -13,7 +13,7 @@ final class AbiArray extends AbiType {
   private final int length;
 
   private AbiArray(String name, boolean dynamic, int headBytes, AbiType element, int length) {
-    super(name, dynamic, headBytes);
+    super(Kind.ARRAY, name, dynamic, headBytes);
     this.element = element;
     this.length = length;
   }
@@ -30,6 +30,16 @@ final class AbiArray extends AbiType {
     }
     boolean dynamic = element.isDynamic();
     return new AbiArray(name, dynamic, dynamic ? WORD : (int) bytes, element, length);
+  }
+
+  @Override
+  public int length() {
+    return length;
+  }
+
+  @Override
+  public AbiType element() {
+    return element;
   }
 
   private int countOf(Object value) {

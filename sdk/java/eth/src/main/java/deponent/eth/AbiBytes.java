@@ -11,7 +11,7 @@ final class AbiBytes extends AbiType {
   private final int size;
 
   private AbiBytes(String name, int size) {
-    super(name, size < 0, WORD);
+    super(size < 0 ? Kind.BYTES : Kind.FIXED_BYTES, name, size < 0, WORD);
     this.size = size;
   }
 
@@ -26,6 +26,11 @@ final class AbiBytes extends AbiType {
   /** An address and a selector. */
   static AbiBytes function() {
     return new AbiBytes("function", Address.SIZE + 4);
+  }
+
+  @Override
+  public int length() {
+    return size;
   }
 
   @Override

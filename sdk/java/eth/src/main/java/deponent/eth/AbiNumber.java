@@ -7,43 +7,48 @@ import java.util.Arrays;
 
 /** The types of one word: integers, fixed-point numbers, booleans and addresses. */
 final class AbiNumber extends AbiType {
-  enum Form {
-    INTEGER,
-    DECIMAL,
-    BOOLEAN,
-    ADDRESS
-  }
-
   private static final int WORD = 32;
 
-  private final Form form;
   private final boolean signed;
   private final int bits;
   private final int decimals;
 
-  private AbiNumber(String name, Form form, boolean signed, int bits, int decimals) {
-    super(name, false, WORD);
-    this.form = form;
+  private AbiNumber(Kind kind, String name, boolean signed, int bits, int decimals) {
+    super(kind, name, false, WORD);
     this.signed = signed;
     this.bits = bits;
     this.decimals = decimals;
   }
 
   static AbiNumber bool() {
-    return new AbiNumber("bool", Form.BOOLEAN, false, 8, 0);
+    return new AbiNumber(Kind.BOOLEAN, "bool", false, 8, 0);
   }
 
   static AbiNumber address() {
-    return new AbiNumber("address", Form.ADDRESS, false, 160, 0);
+    return new AbiNumber(Kind.ADDRESS, "address", false, 160, 0);
   }
 
   static AbiNumber integer(boolean signed, int bits) {
-    return new AbiNumber((signed ? "int" : "uint") + bits, Form.INTEGER, signed, bits, 0);
+    return new AbiNumber(Kind.INTEGER, (signed ? "int" : "uint") + bits, signed, bits, 0);
   }
 
   static AbiNumber decimal(boolean signed, int bits, int decimals) {
     String name = (signed ? "fixed" : "ufixed") + bits + "x" + decimals;
-    return new AbiNumber(name, Form.DECIMAL, signed, bits, decimals);
+    return new AbiNumber(Kind.DECIMAL, name, signed, bits, decimals);
+  }
+
+  @Override
+  public int bits() {
+    return isNumber() ? bits : super.bits();
+  }
+
+  @Override
+  public boolean isSigned() {
+    return isNumber() ? signed : super.isSigned();
+  }
+
+  private boolean isNumber() {
+    return kind() == Kind.INTEGER || kind() == Kind.DECIMAL;
   }
 
   @Override
@@ -53,7 +58,7 @@ final class AbiNumber extends AbiType {
 
   @Override
   int put(Object value, byte[] out, int at) {
-    switch (form) {
+    switch (kind()) {
       case ADDRESS -> {
         if (!(value instanceof Address address)) {
           throw Misfit.of(value, this);
@@ -73,6 +78,7 @@ final class AbiNumber extends AbiType {
         }
         putBig(unscaled(number), out, at);
       }
+      default -> throw new AssertionError(kind());
     }
     return at + WORD;
   }
@@ -137,7 +143,7 @@ final class AbiNumber extends AbiType {
             && Words.getLong(data, at + 8) == 0
             && Words.getLong(data, at + 16) == 0
             && Words.getLong(data, at + 24) >= 0;
-    if (form == Form.ADDRESS) {
+    if (kind() == Kind.ADDRESS) {
       if (Words.getLong(data, at) != 0 || Words.getInt(data, at + 8) != 0) {
         throw in.wrong(at, "an address of more than 20 bytes");
       }
@@ -150,13 +156,13 @@ final class AbiNumber extends AbiType {
     if (number.bitLength() > (signed ? bits - 1 : bits)) {
       throw in.wrong(at, number + " does not fit " + this);
     }
-    if (form == Form.BOOLEAN) {
+    if (kind() == Kind.BOOLEAN) {
       if (number.bitLength() > 1) {
         throw in.wrong(at, "a bool is 0 or 1, not " + number);
       }
       return number.signum() != 0;
     }
-    return form == Form.INTEGER ? number : new BigDecimal(number, decimals);
+    return kind() == Kind.INTEGER ? number : new BigDecimal(number, decimals);
   }
 
   @Override
@@ -169,11 +175,11 @@ final class AbiNumber extends AbiType {
 
   @Override
   String taken() {
-    return switch (form) {
+    return switch (kind()) {
       case ADDRESS -> "an Address is taken";
       case BOOLEAN -> "a Boolean is taken";
       case DECIMAL -> "a BigDecimal is taken";
-      case INTEGER -> "BigInteger, Wei, long and smaller are taken";
+      default -> "BigInteger, Wei, long and smaller are taken";
     };
   }
 }

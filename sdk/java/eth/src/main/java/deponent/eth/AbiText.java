@@ -11,7 +11,7 @@ final class AbiText extends AbiType {
   private static final int WORD = 32;
 
   AbiText() {
-    super("string", true, WORD);
+    super(Kind.STRING, "string", true, WORD);
   }
 
   @Override

@@ -17,7 +17,7 @@ final class AbiTuple extends AbiType {
   private final int headsBytes;
 
   private AbiTuple(String name, boolean dynamic, int headsBytes, List<AbiParameter> members) {
-    super(name, dynamic, dynamic ? WORD : headsBytes);
+    super(Kind.TUPLE, name, dynamic, dynamic ? WORD : headsBytes);
     this.members = members;
     this.headsBytes = headsBytes;
     types = members.stream().map(AbiParameter::type).toArray(AbiType[]::new);
@@ -38,7 +38,8 @@ final class AbiTuple extends AbiType {
     return new AbiTuple(name.append(')').toString(), dynamic, (int) bytes, List.copyOf(members));
   }
 
-  List<AbiParameter> members() {
+  @Override
+  public List<AbiParameter> members() {
     return members;
   }
 

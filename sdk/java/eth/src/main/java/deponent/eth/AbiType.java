@@ -15,13 +15,37 @@ import java.util.List;
  * byte[]} for bytes, {@code Object[]} for arrays and tuples, and a map of names for tuples.
  */
 public abstract sealed class AbiType permits AbiNumber, AbiBytes, AbiText, AbiArray, AbiTuple {
+  /** The kinds of types, by the class of their values. */
+  public enum Kind {
+    /** {@code int8} to {@code uint256}. */
+    INTEGER,
+    /** {@code fixed128x18} and its like, which Solidity does not have yet. */
+    DECIMAL,
+    /** {@code bool}. */
+    BOOLEAN,
+    /** {@code address}. */
+    ADDRESS,
+    /** {@code bytes1} to {@code bytes32}, and {@code function}. */
+    FIXED_BYTES,
+    /** {@code bytes}. */
+    BYTES,
+    /** {@code string}. */
+    STRING,
+    /** {@code T[]} and {@code T[k]}. */
+    ARRAY,
+    /** {@code (T1,T2,..)}. */
+    TUPLE
+  }
+
+  private final Kind kind;
   private final String name;
   private final boolean dynamic;
 
   /** Bytes in the head of what holds a value: all of a static one, the offset of a dynamic one. */
   private final int headBytes;
 
-  AbiType(String name, boolean dynamic, int headBytes) {
+  AbiType(Kind kind, String name, boolean dynamic, int headBytes) {
+    this.kind = kind;
     this.name = name;
     this.dynamic = dynamic;
     this.headBytes = headBytes;
@@ -37,6 +61,60 @@ public abstract sealed class AbiType permits AbiNumber, AbiBytes, AbiText, AbiAr
     AbiType found = parser.type();
     parser.finish();
     return found;
+  }
+
+  /** The kind. */
+  public Kind kind() {
+    return kind;
+  }
+
+  /**
+   * The number of bits of an integer or a fixed-point number.
+   *
+   * @throws IllegalStateException if it is another type
+   */
+  public int bits() {
+    throw lacks("bits");
+  }
+
+  /**
+   * Whether an integer or a fixed-point number may be negative.
+   *
+   * @throws IllegalStateException if it is another type
+   */
+  public boolean isSigned() {
+    throw lacks("a sign");
+  }
+
+  /**
+   * The number of bytes of {@code bytesN}, or of elements of {@code T[k]}; -1 where it is any.
+   *
+   * @throws IllegalStateException if it is neither an array nor bytes
+   */
+  public int length() {
+    throw lacks("a length");
+  }
+
+  /**
+   * The type of an array's elements.
+   *
+   * @throws IllegalStateException if it is no array
+   */
+  public AbiType element() {
+    throw lacks("elements");
+  }
+
+  /**
+   * The members of a tuple.
+   *
+   * @throws IllegalStateException if it is no tuple
+   */
+  public List<AbiParameter> members() {
+    throw lacks("members");
+  }
+
+  private IllegalStateException lacks(String what) {
+    return new IllegalStateException(this + " has not " + what);
   }
 
   /** Whether its encoding has a length of its own, and so stands behind the head. */

@@ -3,7 +3,7 @@ package deponent.eth;
 import org.jspecify.annotations.Nullable;
 
 /** The server answered with an error of JSON-RPC. */
-public non-sealed class RpcException extends EthException {
+public sealed class RpcException extends EthException permits RevertException {
   private static final long serialVersionUID = 1;
 
   private final int code;
