@@ -130,8 +130,21 @@ public final class RlpReader {
   /** The next item, which is a number below 2^63. */
   public long number() {
     numeric();
-    if (length > 8 || length == 8 && in[payload] < 0) {
+    if (length == 8 && in[payload] < 0) {
       throw wrong("a number beyond 2^63-1");
+    }
+    return unsigned();
+  }
+
+  /** The next item, which is a number below 2^64, without a sign. */
+  public long unsignedNumber() {
+    numeric();
+    return unsigned();
+  }
+
+  private long unsigned() {
+    if (length > 8) {
+      throw wrong("a number beyond 64 bits");
     }
     long number = 0;
     for (int i = payload; i < payload + length; i++) {

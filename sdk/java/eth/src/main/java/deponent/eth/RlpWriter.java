@@ -110,7 +110,12 @@ public final class RlpWriter {
     if (number < 0) {
       throw new IllegalArgumentException("RLP has no negative numbers: " + number);
     }
-    if (number < 0x80) {
+    return addUnsigned(number);
+  }
+
+  /** Adds a number of 64 bits without a sign as its bytes without leading zeros. */
+  public RlpWriter addUnsigned(long number) {
+    if (number >= 0 && number < 0x80) {
       room(1);
       out[size++] = number == 0 ? (byte) 0x80 : (byte) number;
       return this;

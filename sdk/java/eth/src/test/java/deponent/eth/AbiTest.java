@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.sun.management.ThreadMXBean;
+import deponent.sets.Sets;
 import java.lang.management.ManagementFactory;
 import java.math.BigInteger;
 import java.nio.BufferOverflowException;

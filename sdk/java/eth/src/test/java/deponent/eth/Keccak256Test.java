@@ -2,6 +2,7 @@ package deponent.eth;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import deponent.sets.Sets;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;

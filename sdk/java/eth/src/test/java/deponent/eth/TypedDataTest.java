@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import deponent.sets.Sets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import deponent.sets.Sets;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.util.HexFormat;

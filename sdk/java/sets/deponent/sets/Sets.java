@@ -1,8 +1,9 @@
-package deponent.eth;
+package deponent.sets;
 
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assertions.fail;
 
+import deponent.eth.JsonReader;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
@@ -16,13 +17,13 @@ import java.util.Map;
 import java.util.Random;
 import java.util.zip.GZIPInputStream;
 
-/** The published sets of tests, and seeds. */
-final class Sets {
+/** The published sets of tests, and seeds: a source of the tests of each module. */
+public final class Sets {
   private Sets() {}
 
   /** A set of npm's {@code @ethersproject/testcases}; none where it is not there. */
   @SuppressWarnings("unchecked")
-  static List<Map<String, Object>> ethers(String name) {
+  public static List<Map<String, Object>> ethers(String name) {
     Path folder = folder("DEPONENT_TOOLS", "node_modules/@ethersproject/testcases/testcases");
     if (folder == null) {
       return List.of();
@@ -37,7 +38,7 @@ final class Sets {
 
   /** A JSON file of the published tests of Ethereum; no members where it is not there. */
   @SuppressWarnings("unchecked")
-  static Map<String, Map<String, Object>> fixture(String name) {
+  public static Map<String, Map<String, Object>> fixture(String name) {
     Path folder = folder("DEPONENT_FIXTURES", "ethereum-tests");
     if (folder == null) {
       return Map.of();
@@ -64,12 +65,12 @@ final class Sets {
   }
 
   /** Checks that a set was read whole, if it is there. */
-  static void counted(List<?> set, int expected) {
+  public static void counted(List<?> set, int expected) {
     assertTrue(set.isEmpty() || set.size() == expected, "a set of " + set.size());
   }
 
   /** JSON as maps, lists, texts, numbers and booleans; null is null. */
-  static Object tree(JsonReader json) {
+  public static Object tree(JsonReader json) {
     switch (json.peek()) {
       case OBJECT -> {
         Map<String, Object> members = new LinkedHashMap<>();
@@ -106,7 +107,7 @@ final class Sets {
   }
 
   /** Random numbers by a new seed, which is printed; {@code DEPONENT_SEED} repeats one. */
-  static Random random() {
+  public static Random random() {
     String given = System.getenv("DEPONENT_SEED");
     long seed = given == null ? System.nanoTime() : Long.parseLong(given);
     System.out.println("DEPONENT_SEED=" + seed);
