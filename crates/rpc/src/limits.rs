@@ -93,7 +93,8 @@ pub struct Limits {
     /// promises, and counts in [`bounds`](Self::bounds) alone.
     pub call_bytes: usize,
     /// Calls that wait for a turn; one more takes the place of one of the connection with the most,
-    /// or is refused.
+    /// or is refused. Short calls of WebSockets and bare connections, which share turns, are as
+    /// many again.
     pub waiting_calls: usize,
     /// Messages of one WebSocket connection that are on the way to the end of their answers at the
     /// same time; with so many, the next one is not read yet.
@@ -276,8 +277,15 @@ pub(crate) const LONGEST_ANSWER_BYTES: usize = 500_000_000;
 pub(crate) const WAITING_ANSWER_BYTES: usize = 16 * MIB;
 /// Bytes of an answer that a client has to read in a second, on the whole, when others wait.
 pub(crate) const ROOM_BYTES_PER_SECOND: f64 = 4.0 * MIB as f64;
-/// How long a batch has a turn before others have theirs: less than anyone notices.
+/// How long the calls of a batch, or short calls of one connection, have a turn before others have
+/// theirs: less than anyone notices.
 pub(crate) const TURN_TIME: Duration = Duration::from_millis(10);
+/// How long a short call may wait behind another one of its connection before a further thread
+/// takes it, and how long an answer waits for the next one: a timer's shortest time, and longer
+/// than most calls take.
+pub(crate) const SHORT_CALL: Duration = Duration::from_millis(1);
+/// Short answers that leave together, at most.
+pub(crate) const TOGETHER_LEN: usize = 16;
 
 /// Compressing an answer of one packet gains nothing, and one of a few less than it takes.
 const ZSTD_BYTES: usize = 4 * KIB;
@@ -341,6 +349,8 @@ pub(crate) const OUTGOING_BYTES: usize = 32 * KIB;
 /// Longest WebSocket frame sent, in bytes; a longer message is sent as several. The library copies
 /// a frame once, which costs little while it stays in the cache, and each connection keeps two.
 pub(crate) const FRAME_BYTES: usize = 64 * KIB;
+/// Bytes of short texts that are written together: what is at hand costs one system call.
+pub(crate) const WRITE_BYTES: usize = 16 * KIB;
 /// Unsent bytes that the WebSocket library may hold: a frame, its header, and pongs. Without this
 /// bound, pings of a peer that does not read would fill the memory.
 pub(crate) const UNSENT_BYTES: usize = FRAME_BYTES + 16 * KIB;

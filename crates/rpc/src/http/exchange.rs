@@ -258,7 +258,7 @@ impl HttpConnection {
             connection: self.remembered.clone(),
         };
         let is_quick = self.port.resources().is_some_and(|all| all.is_quick(&request));
-        let pace = if is_quick { Pace::Quick } else { Pace::Long };
+        let pace = if is_quick { Pace::Quick } else { Pace::Slow };
         let connection = Arc::clone(self);
         let called = self.port.run(pace, &self.slot, move || {
             let resources = connection.port.resources()?;

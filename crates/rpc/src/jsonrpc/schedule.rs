@@ -12,13 +12,19 @@ use crate::limits::{IN_ORDER_BYTES, SHORT_BYTES};
 pub(crate) enum Pace {
     /// [Microseconds](Method::quick): on the thread that reads from all clients.
     Quick,
-    /// Longer: on a thread of its own.
+    /// Longer: when it has a turn.
+    Slow,
+}
+
+/// Which way a message of a session takes to its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// It is answered where it was read.
+    Quick,
+    /// It waits in the queue of its connection for a turn that all calls there share.
     Short,
-    /// Longer still. As long as it is the only call, it runs where its request was read, while
-    /// another thread reads from all clients: no thread has to wake for it, nor, over HTTP/1.1, for
-    /// its answer, which takes 30 to 50 µs each on a processor that sleeps. With many calls at a
-    /// time no processor sleeps, and taking over costs more.
-    Long,
+    /// Its own: a batch, a long message, a call in order or one that waits, a subscription.
+    Own,
 }
 
 /// The methods of a port that are quick or in order.
@@ -29,16 +35,17 @@ pub(crate) struct MethodTable {
     in_order_prefix: Option<&'static str>,
     /// The names of methods that wait.
     waiting: Vec<&'static str>,
+    /// The names of methods that begin and end subscriptions.
+    subscribing: Vec<&'static str>,
 }
 
 impl MethodTable {
     /// Those that begin and end subscriptions are quick.
     pub(crate) fn new(methods: &[Method], subscriptions: &[SubscriptionMethods]) -> Self {
         let in_order = methods.iter().filter(|method| method.is_in_order).map(|method| method.name);
-        let of_subscriptions = subscriptions
-            .iter()
-            .flat_map(|kind| [kind.subscribe, kind.unsubscribe])
-            .map(|name| (name, Method::new(name).quick()));
+        let subscribing: Vec<_> =
+            subscriptions.iter().flat_map(|kind| [kind.subscribe, kind.unsubscribe]).collect();
+        let of_subscriptions = subscribing.iter().map(|name| (*name, Method::new(name).quick()));
         let waiting = methods.iter().filter(|method| method.waits).map(|method| method.name);
         let waiting = waiting.collect();
         let methods = methods.iter().map(|method| (method.name, *method));
@@ -46,18 +53,32 @@ impl MethodTable {
             by_name: methods.chain(of_subscriptions).collect(),
             in_order_prefix: in_order.reduce(common_prefix),
             waiting,
+            subscribing,
+        }
+    }
+
+    /// The way of a message of a session.
+    pub(crate) fn lane(&self, message: &str) -> Lane {
+        if message.len() > SHORT_BYTES || is_batch(message.as_bytes()) {
+            return Lane::Own;
+        }
+        let Ok(request) = CallRequest::parse(message.trim_matches([' ', '\t', '\r', '\n'])) else {
+            return Lane::Short;
+        };
+        match self.by_name.get(&*request.method) {
+            Some(method) if method.is_in_order || method.waits => Lane::Own,
+            Some(method) if self.subscribing.contains(&method.name) => Lane::Own,
+            Some(method) if (method.is_quick)(request.params) => Lane::Quick,
+            _ => Lane::Short,
         }
     }
 
     /// How long the calls of a message are expected to take.
     pub(crate) fn pace(&self, message: &[u8]) -> Pace {
         // When its client hangs up, no more calls of a batch are made, which is noticed by the
-        // thread that reads: the batch runs on another one.
-        if is_batch(message) {
-            return Pace::Short;
-        }
-        if message.len() > SHORT_BYTES {
-            return Pace::Long;
+        // thread that reads: the batch runs on another one. A long message takes its time.
+        if is_batch(message) || message.len() > SHORT_BYTES {
+            return Pace::Slow;
         }
         let text = std::str::from_utf8(message).unwrap_or_default();
         let is_quick = |request: &CallRequest<'_>| {
@@ -66,7 +87,7 @@ impl MethodTable {
         };
         match CallRequest::parse(text.trim_matches([' ', '\t', '\r', '\n'])) {
             Ok(request) if is_quick(&request) => Pace::Quick,
-            _ => Pace::Short,
+            _ => Pace::Slow,
         }
     }
 
@@ -146,12 +167,25 @@ mod tests {
         assert_eq!(pace(&call("unsubscribe", "[1]")), Pace::Quick);
         let batch = format!("[{}]", call("quick", "[]"));
         for other in [&call("quick", "[1]"), &call("slow", "[]"), &batch, "", "{"] {
-            assert_eq!(pace(other), Pace::Short, "{other}");
+            assert_eq!(pace(other), Pace::Slow, "{other}");
         }
-        assert_eq!(table().pace(&[0xff]), Pace::Short);
-        assert_eq!(pace(&(call("quick", "[]") + &" ".repeat(SHORT_BYTES))), Pace::Long);
-        // So that it can end when its client does.
-        assert_eq!(pace(&(batch + &" ".repeat(SHORT_BYTES))), Pace::Short);
+        assert_eq!(table().pace(&[0xff]), Pace::Slow);
+        assert_eq!(pace(&(call("quick", "[]") + &" ".repeat(SHORT_BYTES))), Pace::Slow);
+    }
+
+    #[test]
+    fn messages_of_a_session_have_their_way() {
+        let lane = |message: &str| table().lane(message);
+        assert_eq!(lane(&call("quick", "[]")), Lane::Quick);
+        for short in [&call("quick", "[1]"), &call("unknown", "[]"), "", "{"] {
+            assert_eq!(lane(short), Lane::Short, "{short}");
+        }
+        let long = call("quick", "[]") + &" ".repeat(SHORT_BYTES);
+        let batch = format!("[{}]", call("quick", "[]"));
+        let own = ["subscribe", "unsubscribe", "turnLeft", "wait"].map(|name| call(name, "[]"));
+        for own in own.iter().chain([&long, &batch]) {
+            assert_eq!(lane(own), Lane::Own, "{own}");
+        }
     }
 
     #[test]

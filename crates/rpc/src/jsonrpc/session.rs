@@ -1,10 +1,13 @@
 //! The server's end of a connection that lasts: several messages are answered at a time, and there
 //! are subscriptions.
 
-use std::future::pending;
+mod short_calls;
+
+use std::future::{pending, ready};
+use std::pin::pin;
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
@@ -12,11 +15,15 @@ use crate::jsonrpc::error::{Code, Error};
 use crate::jsonrpc::json::Json;
 use crate::jsonrpc::message::{CallRequest, answer_by};
 use crate::jsonrpc::params::Params;
+use crate::jsonrpc::schedule::Lane;
+use crate::jsonrpc::session::short_calls::{ShortCalls, is_short};
 use crate::jsonrpc::subscription::{SubscriptionMethods, Subscriptions};
-use crate::limits::{BODY_STEP_BYTES, OUTGOING_LEN, SHORT_BYTES};
+use crate::limits::{BODY_STEP_BYTES, OUTGOING_LEN, SHORT_BYTES, TOGETHER_LEN};
 use crate::port::{Port, ReservedAnswer, Unanswered};
 use crate::transport::budget::{Reservation, permits, semaphore, units};
-use crate::transport::messages::{Ending, MessagePermits, MessageReader, OutgoingMessage};
+use crate::transport::messages::{
+    Ending, MessagePermits, MessageReader, OutgoingMessage, ShortTexts,
+};
 use crate::transport::slot::ConnectionSlot;
 use crate::transport::turns::{Turn, TurnQueue};
 
@@ -52,6 +59,7 @@ struct Session {
     turns: Arc<TurnQueue>,
     outgoing: mpsc::Sender<OutgoingMessage>,
     subscriptions: Arc<Subscriptions>,
+    short_calls: ShortCalls,
     /// One permit for each message that may be on the way to its answer.
     slots: Arc<Semaphore>,
     /// The memory of these messages, in units of the port's budgets.
@@ -72,6 +80,7 @@ impl Session {
             turns: Arc::default(),
             outgoing,
             subscriptions: Arc::new(subscriptions),
+            short_calls: ShortCalls::new(Arc::clone(&port.budgets)),
             slots: Arc::new(Semaphore::new(limits.messages)),
             bytes: semaphore(limits.body_bytes),
             port,
@@ -105,32 +114,91 @@ impl Session {
         pending().await
     }
 
-    async fn read(self: &Arc<Self>, reader: &mut impl MessageReader) -> Ending {
+    async fn read<R: MessageReader>(self: &Arc<Self>, reader: &mut R) -> Ending {
         let limits = &self.port.limits;
         // The message that is being read is not waited for.
         let waited_for = || self.slots.available_permits() + 1 < limits.messages;
+        // The answers to quick calls that were read together leave together.
+        let mut together = ShortTexts::default();
         loop {
             // Without a free slot nothing is read, and the client has to wait.
-            let slot = permits(&self.slots, 1).await;
-            let message = match reader.next(limits.silence, waited_for).await {
+            let slot = match Arc::clone(&self.slots).try_acquire_owned() {
+                Ok(slot) => slot,
+                Err(_) => {
+                    self.send_together(&mut together).await;
+                    permits(&self.slots, 1).await
+                }
+            };
+            let next = {
+                let mut next = pin!(reader.next(limits.silence, waited_for));
+                tokio::select! {
+                    biased;
+                    next = &mut next => next,
+                    () = ready(()) => {
+                        self.send_together(&mut together).await;
+                        next.await
+                    }
+                }
+            };
+            let message = match next {
                 Ok(message) => message,
-                Err(ending) => return ending,
+                Err(ending) => {
+                    if R::ANSWERS_BEFORE_FAULTS || matches!(ending, Ending::Asked) {
+                        self.send_together(&mut together).await;
+                    }
+                    return ending;
+                }
             };
-            // Until then the message is a part of the connection's buffers.
-            let first = match self.first_memory(message.len()).await {
-                Ok(first) => first,
-                Err(unanswered) => return Ending::fault(CloseCode::Again, unanswered),
-            };
-            let reservations = [first, reader.take_reservation()];
-            let units = units(message.len(), limits.body_bytes);
-            // It is released by calls that run.
-            let bytes = permits(&self.bytes, units).await;
-            let permits =
-                MessagePermits { _slot: slot, message: Some((bytes, reservations)), _answer: None };
-            let is_in_order = self.port.methods.may_be_in_order(message.as_bytes());
-            let turn = is_in_order.then(|| self.turns.enter());
-            tokio::spawn(Arc::clone(self).answer(message, turn, permits));
+            match self.port.methods.lane(&message) {
+                Lane::Quick => {
+                    self.slot.note_progress();
+                    match self.answer_short(&message) {
+                        Some(answer) if is_short(&answer) => together.push(answer.pieces, slot),
+                        Some(answer) => self.send_long(message, answer, slot),
+                        None => {}
+                    }
+                    if together.texts.len() >= TOGETHER_LEN {
+                        self.send_together(&mut together).await;
+                    }
+                }
+                Lane::Short => self.call_in_queue(message, slot),
+                Lane::Own => {
+                    if let Err(ending) = self.begin(reader.take_reservation(), message, slot).await
+                    {
+                        return ending;
+                    }
+                }
+            }
         }
+    }
+
+    /// Sends short answers, if there are any.
+    async fn send_together(&self, together: &mut ShortTexts) {
+        if !together.texts.is_empty() {
+            let message = OutgoingMessage::ShortTexts(std::mem::take(together));
+            self.outgoing.send(message).await.unwrap_or_default();
+        }
+    }
+
+    /// Begins to answer a message that is no short call.
+    async fn begin(
+        self: &Arc<Self>,
+        complete: Option<Reservation>,
+        message: Utf8Bytes,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<(), Ending> {
+        let most_bytes = self.port.limits.body_bytes;
+        // Until then the message is a part of the connection's buffers.
+        let first = self.first_memory(message.len()).await;
+        let first = first.map_err(|unanswered| Ending::fault(CloseCode::Again, unanswered))?;
+        // It is released by calls that run.
+        let bytes = permits(&self.bytes, units(message.len(), most_bytes)).await;
+        let message_memory = Some((bytes, [first, complete]));
+        let permits = MessagePermits { _slot: slot, message: message_memory, _answer: None };
+        let is_in_order = self.port.methods.may_be_in_order(message.as_bytes());
+        let turn = is_in_order.then(|| self.turns.enter());
+        tokio::spawn(Arc::clone(self).answer(message, turn, permits));
+        Ok(())
     }
 
     /// Waits for memory for the first 64 KiB of a message that is not short.
@@ -144,12 +212,7 @@ impl Session {
         Ok(Some(self.port.granted(reserved).await?))
     }
 
-    async fn answer(
-        self: Arc<Self>,
-        message: Utf8Bytes,
-        turn: Option<Turn>,
-        mut permits: MessagePermits,
-    ) {
+    async fn answer(self: Arc<Self>, message: Utf8Bytes, turn: Option<Turn>, of: MessagePermits) {
         if let Some(turn) = &turn {
             turn.wait().await;
         }
@@ -158,6 +221,34 @@ impl Session {
         let calls = move |request: &CallRequest<'_>| session.call(request, &is_answered);
         let called = self.port.answer_message(&self.slot, message.clone(), calls).await;
         drop(turn);
+        if self.finish(message, called, of).await {
+            // From now on subscriptions that it began may send their notifications.
+            answered.send_replace(true);
+        } else {
+            // Those that it began are of no use: the client never learns their ids.
+            drop(answered);
+            self.subscriptions.forget_unanswered();
+        }
+    }
+
+    /// Waits for memory for the answer to a short call, and sends it.
+    fn send_long(self: &Arc<Self>, message: Utf8Bytes, answer: Json, slot: OwnedSemaphorePermit) {
+        let session = Arc::clone(self);
+        tokio::spawn(async move {
+            let _call = session.slot.call();
+            let reserved = session.port.reserve_answer(&session.slot, answer).await;
+            session.finish(message, reserved.map(Some), slot.into()).await
+        });
+    }
+
+    /// Sends what a message is answered, or the reason why it is not. Returns whether the answer is
+    /// on its way.
+    async fn finish(
+        &self,
+        message: Utf8Bytes,
+        called: Result<Option<ReservedAnswer<Json>>, Unanswered>,
+        mut permits: MessagePermits,
+    ) -> bool {
         let (text, is_refused) = match called {
             Ok(answered) => {
                 drop(message);
@@ -172,11 +263,9 @@ impl Session {
                 let bytes = refusal.as_ref().map_or(0, |refusal| refusal.pieces.held_bytes());
                 let Ok(memory) = self.port.refusal_memory(&self.slot, bytes) else {
                     let goodbye = Ending::fault(CloseCode::Again, unanswered);
-                    return self
-                        .outgoing
-                        .send(OutgoingMessage::Goodbye(goodbye))
-                        .await
-                        .unwrap_or(());
+                    let goodbye = OutgoingMessage::Goodbye(goodbye);
+                    self.outgoing.send(goodbye).await.unwrap_or_default();
+                    return false;
                 };
                 permits._answer = memory;
                 (refusal, true)
@@ -184,21 +273,9 @@ impl Session {
         };
         // The message is dropped before its answer waits for others to be sent.
         permits.message = None;
-        let is_sent = match text {
-            Some(text) => {
-                let message = OutgoingMessage::Text(text.pieces, Some(permits.into()));
-                self.outgoing.send(message).await.is_ok()
-            }
-            None => false,
-        };
-        if is_sent && !is_refused {
-            // From now on subscriptions that it began may send their notifications.
-            answered.send_replace(true);
-        } else {
-            // Those that it began are of no use: the client never learns their ids.
-            drop(answered);
-            self.subscriptions.forget_unanswered();
-        }
+        let Some(text) = text else { return false };
+        let message = OutgoingMessage::Text(text.pieces, Some(permits.into()));
+        self.outgoing.send(message).await.is_ok() && !is_refused
     }
 
     /// Answers each request of a message with the reason why it was not called.

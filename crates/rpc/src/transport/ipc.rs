@@ -15,12 +15,12 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::jsonrpc::error::{Code, Error};
 use crate::jsonrpc::json::failure;
-use crate::limits::{CHUNK_BYTES, CLOSE_TIME, GONE_PAUSE, READ_BYTES};
+use crate::limits::{CHUNK_BYTES, CLOSE_TIME, GONE_PAUSE, READ_BYTES, WRITE_BYTES};
 use crate::pieces::Pieces;
 use crate::transport::budget::{Budget, Reservation};
 use crate::transport::json_scanner::{JsonScanner, Scanned};
 use crate::transport::message_memory::MessageMemory;
-use crate::transport::messages::{Ending, MessageReader, OutgoingMessage};
+use crate::transport::messages::{Ending, MessageReader, OutgoingMessage, ShortTexts};
 use crate::transport::slot::ConnectionSlot;
 use crate::transport::socket::{Socket, SocketActivity};
 
@@ -119,14 +119,11 @@ impl MessageReader for IpcReader {
         outgoing: &mut mpsc::Receiver<OutgoingMessage>,
     ) -> Ending {
         while let Some(next) = outgoing.recv().await {
-            let (text, permits) = match next {
-                OutgoingMessage::Text(text, permits) => (text, permits),
-                OutgoingMessage::Goodbye(ending) => return ending,
-            };
-            if let Err(fault) = writer.send(text).await {
-                return broken(&fault);
+            match writer.send_at_hand(next, outgoing).await {
+                Ok(None) => {}
+                Ok(Some(goodbye)) => return goodbye,
+                Err(fault) => return broken(&fault),
             }
-            drop(permits);
         }
         Ending::Fault { code: CloseCode::Normal, reason: String::new() }
     }
@@ -169,6 +166,9 @@ impl IpcReader {
     }
 }
 
+/// Ends each answer.
+const NEWLINE: Bytes = Bytes::from_static(b"\n");
+
 fn fault(reason: impl Into<String>) -> Ending {
     Ending::Fault { code: CloseCode::Protocol, reason: reason.into() }
 }
@@ -187,8 +187,47 @@ impl IpcWriter {
         }
     }
 
+    /// Sends a message, and those behind it that are at hand: short ones are written together.
+    async fn send_at_hand(
+        &mut self,
+        first: OutgoingMessage,
+        outgoing: &mut mpsc::Receiver<OutgoingMessage>,
+    ) -> io::Result<Option<Ending>> {
+        // The permits of what is not written yet.
+        let (mut lines, mut unsent) = (Pieces::default(), Vec::new());
+        let add = |lines: &mut Pieces, text: Pieces| {
+            lines.append(text);
+            lines.push(NEWLINE);
+        };
+        let mut next = Some(first);
+        let mut goodbye = None;
+        while let Some(message) = next {
+            match message {
+                OutgoingMessage::Goodbye(ending) => {
+                    goodbye = Some(ending);
+                    break;
+                }
+                OutgoingMessage::Text(text, permits) => {
+                    add(&mut lines, text);
+                    unsent.push((permits, None));
+                }
+                OutgoingMessage::ShortTexts(ShortTexts { texts, permits }) => {
+                    texts.into_iter().for_each(|text| add(&mut lines, text));
+                    unsent.push((None, permits));
+                }
+            }
+            next = (lines.len_bytes() < WRITE_BYTES).then(|| outgoing.try_recv().ok()).flatten();
+        }
+        self.write(lines).await?;
+        Ok(goodbye)
+    }
+
     async fn send(&mut self, mut pieces: Pieces) -> io::Result<()> {
-        pieces.push(Bytes::from_static(b"\n"));
+        pieces.push(NEWLINE);
+        self.write(pieces).await
+    }
+
+    async fn write(&mut self, mut pieces: Pieces) -> io::Result<()> {
         while !pieces.is_empty() {
             self.socket.write_all(&pieces.take(CHUNK_BYTES)).await?;
         }

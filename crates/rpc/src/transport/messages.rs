@@ -58,8 +58,28 @@ pub(crate) enum OutgoingMessage {
     /// A text, and the permits that are released when the operating system has it, or the
     /// connection has ended.
     Text(Pieces, Option<Box<MessagePermits>>),
+    /// Short texts, a message each, which are parts of the connection's buffers.
+    ShortTexts(ShortTexts),
     /// The last message, after all that are on their way already.
     Goodbye(Ending),
+}
+
+/// Answers that leave together, each of at most [`SHORT_BYTES`](crate::limits::SHORT_BYTES).
+#[derive(Debug, Default)]
+pub(crate) struct ShortTexts {
+    pub(crate) texts: Vec<Pieces>,
+    /// A permit for each of their messages, until the operating system has the text.
+    pub(crate) permits: Option<OwnedSemaphorePermit>,
+}
+
+impl ShortTexts {
+    pub(crate) fn push(&mut self, text: Pieces, permit: OwnedSemaphorePermit) {
+        self.texts.push(text);
+        match &mut self.permits {
+            Some(permits) => permits.merge(permit),
+            None => self.permits = Some(permit),
+        }
+    }
 }
 
 /// The permits and the memory of a message, until its answer is sent.
@@ -72,6 +92,13 @@ pub(crate) struct MessagePermits {
     pub(crate) message: Option<(OwnedSemaphorePermit, [Option<Reservation>; 2])>,
     /// The memory of the answer.
     pub(crate) _answer: Option<Arc<Reservation>>,
+}
+
+impl From<OwnedSemaphorePermit> for MessagePermits {
+    /// The permit of a message that is a part of the connection's buffers.
+    fn from(slot: OwnedSemaphorePermit) -> Self {
+        Self { _slot: slot, message: None, _answer: None }
+    }
 }
 
 /// How a conversation ends.

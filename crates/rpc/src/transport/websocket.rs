@@ -20,12 +20,15 @@ use tokio_tungstenite::tungstenite::protocol::frame::{Frame, Utf8Bytes};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSocketConfig};
 
 use crate::limits::{
-    CLOSE_TIME, DISCARD_BYTES, FRAME_BYTES, READ_BYTES, REASON_BYTES, UNSENT_BYTES,
+    CLOSE_TIME, DISCARD_BYTES, FRAME_BYTES, READ_BYTES, REASON_BYTES, SHORT_BYTES, UNSENT_BYTES,
+    WRITE_BYTES,
 };
 use crate::pieces::Pieces;
 use crate::transport::budget::{Budget, Reservation};
 use crate::transport::message_memory::MessageMemory;
-use crate::transport::messages::{Ending, MessagePermits, MessageReader, OutgoingMessage};
+use crate::transport::messages::{
+    Ending, MessagePermits, MessageReader, OutgoingMessage, ShortTexts,
+};
 use crate::transport::slot::ConnectionSlot;
 use crate::transport::socket::{Socket, SocketActivity};
 use crate::transport::split_frames::SplitFrames;
@@ -65,7 +68,7 @@ impl WebSocket {
         let activity = socket.activity();
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BYTES)
-            .write_buffer_size(0)
+            .write_buffer_size(WRITE_BYTES)
             .max_write_buffer_size(UNSENT_BYTES)
             .max_message_size(Some(message_bytes))
             .max_frame_size(Some(message_bytes));
@@ -232,10 +235,11 @@ impl WsWriter {
                 biased;
                 Some(()) = self.pings.recv() => self.send(Message::Ping(Bytes::new())).await,
                 next = outgoing.recv() => match next {
-                    Some(OutgoingMessage::Text(text, permits)) => {
-                        self.send_text(text, permits).await
-                    }
-                    Some(OutgoingMessage::Goodbye(ending)) => return ending,
+                    Some(message) => match self.send_at_hand(message, outgoing).await {
+                        Ok(None) => Ok(()),
+                        Ok(Some(goodbye)) => return goodbye,
+                        Err(fault) => Err(fault),
+                    },
                     None => return Ending::fault(CloseCode::Normal, ""),
                 },
             };
@@ -247,6 +251,51 @@ impl WsWriter {
                 };
             }
         }
+    }
+
+    /// Sends a message, and those behind it that are at hand: short ones are written together.
+    async fn send_at_hand(
+        &mut self,
+        first: OutgoingMessage,
+        outgoing: &mut mpsc::Receiver<OutgoingMessage>,
+    ) -> Result<Option<Ending>, Error> {
+        // The permits of what the operating system may not have yet.
+        let (mut unsent, mut unsent_bytes) = (Vec::new(), 0);
+        let mut next = Some(first);
+        while let Some(message) = next {
+            match message {
+                OutgoingMessage::Goodbye(ending) => {
+                    self.frames.flush().await?;
+                    return Ok(Some(ending));
+                }
+                OutgoingMessage::Text(text, permits) if text.len_bytes() > SHORT_BYTES => {
+                    self.send_text(text, permits).await?;
+                    unsent.clear();
+                    break;
+                }
+                OutgoingMessage::Text(text, permits) => {
+                    unsent_bytes += self.write(text).await?;
+                    unsent.push((permits, None));
+                }
+                OutgoingMessage::ShortTexts(ShortTexts { texts, permits }) => {
+                    for text in texts {
+                        unsent_bytes += self.write(text).await?;
+                    }
+                    unsent.push((None, permits));
+                }
+            }
+            next = (unsent_bytes < WRITE_BYTES).then(|| outgoing.try_recv().ok()).flatten();
+        }
+        self.frames.flush().await?;
+        Ok(None)
+    }
+
+    /// Has the library take a short text, which is sent at the next flush.
+    async fn write(&mut self, mut text: Pieces) -> Result<usize, Error> {
+        let bytes = text.len_bytes();
+        let frame = Frame::message(text.take(SHORT_BYTES), OpCode::Data(Data::Text), true);
+        self.frames.feed(Message::Frame(frame)).await?;
+        Ok(bytes)
     }
 
     async fn send_text(
@@ -265,7 +314,7 @@ impl WsWriter {
     }
 
     async fn send(&mut self, message: Message) -> Result<(), Error> {
-        // Pongs may wait, which together with a whole frame would exceed the bound.
+        // Short texts and pongs may wait, which with a whole frame would exceed the bound.
         self.frames.flush().await?;
         self.frames.send(message).await
     }

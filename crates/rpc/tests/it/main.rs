@@ -7,6 +7,7 @@ mod http;
 mod http2;
 mod http_client;
 mod later;
+mod pipelines;
 mod session_client;
 mod subscriptions;
 mod support;
