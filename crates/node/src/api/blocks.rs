@@ -132,7 +132,12 @@ fn number_or_tag(text: &str) -> Result<NumberOrTag, String> {
         "safe" => NumberOrTag::Safe,
         "latest" => NumberOrTag::Latest,
         "pending" => NumberOrTag::Pending,
-        number => NumberOrTag::Number(read::<Quantity>(number)?.0),
+        number if number.starts_with("0x") => NumberOrTag::Number(read::<Quantity>(number)?.0),
+        _ => {
+            return Err("a block is a number as 0x7, or latest, pending, safe, finalized or \
+                        earliest"
+                .into());
+        }
     })
 }
 

@@ -26,6 +26,7 @@ mod identity;
 mod lenient;
 mod log_filter;
 mod logs;
+mod nearest;
 mod network;
 mod new_payload;
 mod offered;
@@ -65,6 +66,7 @@ pub(crate) use blobs::{is_cell_wanted, pooled_blobs};
 pub(crate) use bodies::{blocks_by_hash, blocks_by_range};
 pub(crate) use build::{built, detail, envelope, update_forkchoice};
 pub(crate) use config::sync_status_of;
+pub(crate) use dev_state::{accounts_of, dumped};
 pub(crate) use filter_table::Filters;
 pub(crate) use identity::our_version;
 pub(crate) use new_payload::{assembly_time, validate, validate_with_witness};
@@ -72,6 +74,8 @@ pub(crate) use payload::{check_fork, check_requests};
 pub(crate) use pool::send_and_wait;
 pub(crate) use stored::Stored;
 pub(crate) use subscribe::{SUBSCRIPTIONS, subscribe};
+
+use nearest::nearest;
 
 use crate::CallBounds;
 use crate::dev::DevNode;
@@ -258,7 +262,13 @@ impl Api {
             || self.feed.is_some() && SUBSCRIPTIONS.iter().any(|kind| kind.subscribe == name);
         match self.offered.refusal(name).filter(|_| is_ours) {
             Some(reason) => Error::new(Code::MethodNotFound, reason),
-            None => Error::method_not_found(name),
+            None => match nearest(name, self.methods()) {
+                Some(near) => {
+                    let words = format!("there is no method \"{name}\" here, but \"{near}\"");
+                    Error::new(Code::MethodNotFound, words)
+                }
+                None => Error::method_not_found(name),
+            },
         }
     }
 
@@ -434,10 +444,10 @@ const CHAIN: &[Entry] = &[
 ];
 
 const PUBLIC: &[Entry] = &[
-    quick("eth_accounts", identity::accounts),
+    method("eth_accounts", identity::accounts),
     quick("eth_baseFee", fees::next_base_fee),
     method("eth_blobBaseFee", fees::blob_base_fee),
-    quick("eth_coinbase", identity::coinbase),
+    method("eth_coinbase", identity::coinbase),
     method("eth_createAccessList", estimate::access_list),
     method("eth_estimateGas", estimate::gas),
     method("eth_feeHistory", fees::history),

@@ -72,6 +72,7 @@ impl<'a> Params<'a> {
         })?;
         self.taken += 1;
         read_json(raw.get()).map_err(|fault| {
+            let fault = without_place(&fault);
             Error::invalid_params(format_args!("params[{position}] ({name}): {fault}"))
         })
     }
@@ -97,6 +98,7 @@ impl<'a> Params<'a> {
         let position = self.taken;
         let list: &RawValue = self.next(name)?;
         let invalid = |fault: serde_json::Error| {
+            let fault = without_place(&fault);
             Error::invalid_params(format_args!("params[{position}] ({name}): {fault}"))
         };
         let Elements { list, count } = elements(list.get(), most).map_err(invalid)?;
@@ -130,6 +132,14 @@ impl<'a> Params<'a> {
             ))),
         }
     }
+}
+
+/// The words of a fault without its line and column, which count from the parameter's start, and
+/// which no caller sees.
+fn without_place(fault: &serde_json::Error) -> String {
+    let words = fault.to_string();
+    let place = format!(" at line {} column {}", fault.line(), fault.column());
+    words.strip_suffix(&place).map_or_else(|| words.clone(), ToOwned::to_owned)
 }
 
 /// The first elements of a JSON array, and how many it has.
@@ -208,6 +218,13 @@ mod tests {
         check(raw(r#"["a", 2, 3]"#), Err("3 params, this method takes 2"));
         check(raw(r#"{"name": "a"}"#), Err("params are an object"));
         check(raw(&format!("[{}0]", "0,".repeat(PARAMS_COUNT))), Err("17 params"));
+    }
+
+    #[test]
+    fn the_place_in_a_parameter_is_not_said() {
+        let mut params = Params::of(raw("[{\"a\": [1]}]")).expect("one parameter");
+        let error = params.next::<u64>("count").expect_err("no number");
+        assert!(error.to_string().ends_with("params[0] (count): invalid type: map, expected u64"));
     }
 
     #[test]
