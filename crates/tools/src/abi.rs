@@ -137,10 +137,13 @@ pub(crate) fn function(signature: &str) -> anyhow::Result<Function> {
     let text = signature.trim();
     let named = if text.starts_with('(') { format!("f{text}") } else { text.to_owned() };
     let function = Function::parse(&named).map_err(|error| {
+        let reason = match input::wei(text) {
+            Ok(_) => "an amount is given with --value".into(),
+            Err(_) => last_line(&error),
+        };
         Misuse::error(format_args!(
-            "\"{}\" is no signature of a function, as 'f(uint256,string)(bool)': {}",
+            "\"{}\" is no signature of a function, as 'f(uint256,string)(bool)': {reason}",
             quote(signature),
-            last_line(&error)
         ))
     })?;
     types(&function.inputs)?;
@@ -290,7 +293,12 @@ pub(crate) fn topics(event: &Event, arguments: &[String]) -> anyhow::Result<Vec<
 /// The end of an error of the ABI's parser, which draws the place over several lines first.
 pub(crate) fn last_line(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+    let mut lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    match lines.next() {
+        // It marks the place in the line before, which the caller has quoted.
+        Some("^") => "it cannot begin so".into(),
+        last => last.unwrap_or_default().to_owned(),
+    }
 }
 
 #[cfg(test)]

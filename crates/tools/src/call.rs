@@ -1,7 +1,7 @@
 //! `call` and `estimate`: message calls that become part of no block.
 
 use alloy_primitives::{Address, Bytes, U64, hex};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use rpc::{read_json, read_json_bytes};
 use serde_json::{Value, json};
@@ -134,10 +134,11 @@ fn printed_results(target: &Target, data: &Bytes, is_json: bool) -> anyhow::Resu
             false => Output::of(hex::encode_prefixed(data)),
         });
     };
-    let values = abi::decode_results(function, data).with_context(|| match data.is_empty() {
-        true => "the call returned nothing: there may be no contract at this address",
-        false => "the call returned something else than the signature says",
-    })?;
+    if data.is_empty() {
+        bail!("the call returned nothing: there may be no contract at this address");
+    }
+    let values = abi::decode_results(function, data)
+        .context("the call returned something else than the signature says")?;
     Ok(match is_json {
         true => Output::of(values.iter().map(abi::to_json).collect::<Value>()),
         false => Output::of(abi::text_of(&values)),

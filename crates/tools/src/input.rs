@@ -76,7 +76,8 @@ pub(crate) fn wei(text: &str) -> Result<U256, String> {
     }
     let end = text.find(|char: char| char.is_ascii_alphabetic() || char == ' ');
     let (digits, unit) = text.split_at(end.unwrap_or(text.len()));
-    let power = match unit.trim_start() {
+    let unit = unit.trim_start().to_ascii_lowercase();
+    let power = match &*unit {
         "" | "wei" => 0,
         "gwei" => 9,
         "ether" | "eth" => 18,
@@ -88,6 +89,9 @@ pub(crate) fn wei(text: &str) -> Result<U256, String> {
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
     if whole.is_empty() || digits.ends_with('.') {
         return Err(expected());
+    }
+    if unit.is_empty() && !part.is_empty() {
+        return Err("expected a whole number of wei, or a unit behind it: 1.5gwei, 1.5ether".into());
     }
     if part.len() > power {
         return Err(format!(

@@ -22,6 +22,7 @@
 mod abi;
 mod blobs;
 mod call;
+mod console_log;
 mod endpoint;
 mod error;
 mod input;
@@ -41,6 +42,7 @@ use clap::Subcommand;
 
 pub use abi::AbiArgs;
 pub use call::{CallArgs, EstimateArgs};
+pub use console_log::{CONSOLE, console_line};
 pub use error::{Output, exit_status};
 pub use logs::LogsArgs;
 pub use reads::{
@@ -48,6 +50,7 @@ pub use reads::{
 };
 pub use send::SendArgs;
 pub use storage::StorageArgs;
+pub use table::date;
 pub use typed_data::typed_data_hash;
 
 /// A command.

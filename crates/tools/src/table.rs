@@ -130,7 +130,7 @@ pub(crate) fn printable(text: &str) -> String {
 }
 
 /// Seconds since 1970 as RFC 2822 writes them, in UTC: `Mon, 30 Nov 2026 03:13:58 +0000`.
-fn date(seconds: u64) -> String {
+pub fn date(seconds: u64) -> String {
     const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -10,6 +10,7 @@ use rpc::{quote, read_json};
 use serde::Deserialize;
 
 use crate::abi::{KnownErrors, revert_reason, text_of};
+use crate::console_log::{CONSOLE, console_line};
 use crate::error::Output;
 use crate::table::printable;
 
@@ -88,6 +89,9 @@ impl KnownNames<'_> {
 
     /// The callee, the function or its selector, and how it is called.
     fn head(&self, frame: &CallFrame) -> String {
+        if let Some(line) = console_line(&frame.input).filter(|_| frame.to == Some(CONSOLE)) {
+            return format!("console.log: {line}");
+        }
         let to = frame.to.map_or_else(|| "no address".into(), |to| to.to_checksum(None));
         let value = frame.value.filter(|value| !value.is_zero());
         let value = value.map(|value| format!("{{value: {value}}}")).unwrap_or_default();

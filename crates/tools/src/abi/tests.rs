@@ -57,7 +57,11 @@ fn a_fault_says_which_argument_and_why() {
     check("f(uint7)", &["1"], "uint7");
     check("f(uint8)", &[], "the signature has 1 argument, and 0 are given");
     check("f(bool,uint8)", &["true", "256"], "argument 2: \"256\" is no uint8");
-    check("f(uint8)", &["x"], "argument 1: \"x\" is no uint8: expected at least one digit");
+    check(
+        "f(uint8)",
+        &["x"],
+        "argument 1: \"x\" is no uint8: expected a whole number from 0 to 2^8-1",
+    );
     check("f(address)", &["0xF39fd6e51aad88F6F4ce6aB8827279cffFb92266"], "its checksum");
 }
 

@@ -18,8 +18,27 @@ const MANTISSA_DIGITS: usize = 4;
 pub(super) fn read(ty: &DynSolType, text: &str) -> Result<DynSolValue, String> {
     match ty {
         DynSolType::Address => input::address(text.trim()).map(DynSolValue::Address),
-        _ => ty.coerce_str(text).map_err(|error| last_line(&error)),
+        _ => ty.coerce_str(text).map_err(|error| expected(ty).unwrap_or_else(|| last_line(&error))),
     }
+}
+
+/// The texts that are values of a simple type.
+fn expected(ty: &DynSolType) -> Option<String> {
+    Some(match ty {
+        DynSolType::Uint(bits) => {
+            format!("expected a whole number from 0 to 2^{bits}-1, as 7, 0x7 or 1ether")
+        }
+        DynSolType::Int(bits) => {
+            let bits = bits - 1;
+            format!("expected a whole number from -2^{bits} to 2^{bits}-1, as -7")
+        }
+        DynSolType::Bool => "expected true or false".into(),
+        DynSolType::FixedBytes(size) => {
+            format!("expected 0x and {} hex digits", 2 * size)
+        }
+        DynSolType::Bytes => "expected hex, as 0x1234".into(),
+        _ => return None,
+    })
 }
 
 /// Values, each on a line. Of a large integer, its power of ten is shown, too.
