@@ -2,7 +2,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use alloy_consensus::Header;
+use alloy_consensus::{Header, Transaction as _};
 use alloy_hardforks::EthereumHardforks as _;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadAttributes};
@@ -17,7 +17,7 @@ use crate::Error;
 use crate::accounts::EngineAccounts;
 use crate::clock::Clock;
 use crate::dump::{amendments, name_changes};
-use crate::genesis::contracts;
+use crate::genesis::{contracts, missing_contracts};
 use crate::limits::{BLOCKS_AT_ONCE, FINALIZED_DEPTH, SAFE_DEPTH};
 use crate::mining::{Interval, Mining};
 use crate::snapshots::{Snapshot, SnapshotId, Snapshots};
@@ -122,10 +122,16 @@ impl DevChain {
     /// Takes a transaction, and mines a block if that is done for each. Returns its hash.
     ///
     /// # Errors
-    /// [`Error::Refused`] when the pool does not take it; as [`mine`](Self::mine).
+    /// [`Error::Refused`] when the pool does not take it; [`Error::Fee`] when blocks are mined for
+    /// transactions alone, and it offers less than the next one costs: it would wait for ever, and
+    /// all later ones of its sender with it; as [`mine`](Self::mine).
     pub fn send(&self, transaction: impl Into<Sent>) -> Result<B256, Error> {
+        let sent = transaction.into();
         let mut state = self.state();
-        let added = self.pool.add(transaction)?;
+        if state.is_automatic && self.interval.get().is_none() {
+            self.check_fee(&state, &sent.transaction)?;
+        }
+        let added = self.pool.add(sent)?;
         if state.is_automatic && added.is_pending {
             self.mine_one(&mut state)?;
         }
@@ -320,6 +326,13 @@ impl DevChain {
         self.state().impersonates_all = all;
     }
 
+    /// The accounts that may send transactions without a signature, where not all may.
+    pub fn impersonated(&self) -> Vec<Address> {
+        let mut accounts: Vec<_> = self.state().impersonated.iter().copied().collect();
+        accounts.sort_unstable();
+        accounts
+    }
+
     /// Whether an account may send transactions without a signature.
     pub fn impersonates(&self, address: &Address) -> bool {
         let state = self.state();
@@ -435,7 +448,8 @@ impl DevChain {
         let mut state = self.state();
         self.engine.begin_anew(header)?;
         let first = self.engine.heads().genesis;
-        self.engine.amend(first, amendments)?;
+        let missing = missing_contracts(&self.engine)?;
+        self.engine.amend(first, &[amendments, &missing].concat())?;
         state.first = self.engine.state_handle(first)?;
         self.pool_at(&*head(&self.engine)?, HashSet::new())?;
         self.forget(&mut state);
@@ -468,6 +482,24 @@ impl DevChain {
     fn waiting(&self) -> Vec<Arc<Pooled>> {
         let content = self.pool.content();
         content.pending.into_values().chain(content.queued.into_values()).flatten().collect()
+    }
+
+    /// Whether the next block can have a transaction with these fees.
+    fn check_fee(&self, state: &State, transaction: &Transaction) -> Result<(), Error> {
+        let head = head(&self.engine)?;
+        let header = &head.block.header;
+        let base_fee = state.base_fee.unwrap_or_else(|| execution::next_base_fee(header)).into();
+        let fee = transaction.max_fee_per_gas();
+        if fee < base_fee {
+            return Err(Error::Fee { kind: "gas", fee, least: base_fee });
+        }
+        let Some(fee) = transaction.max_fee_per_blob_gas() else { return Ok(()) };
+        let params = self.engine.chain().blob_params(state.clock.peek(header.timestamp));
+        let least = params.and_then(|params| header.next_block_blob_fee(params)).unwrap_or(0);
+        match fee < least {
+            true => Err(Error::Fee { kind: "blob gas", fee, least }),
+            false => Ok(()),
+        }
     }
 
     fn mine_one(&self, state: &mut State) -> Result<B256, Error> {

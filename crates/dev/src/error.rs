@@ -25,6 +25,16 @@ pub enum Error {
         /// Blocks that there are.
         height: u64,
     },
+    /// A transaction offers less than the next block costs, in anvil's words and with the numbers.
+    #[error("max fee per {kind} less than block base fee: it offers {fee} wei, and {least} is due")]
+    Fee {
+        /// For what it is paid.
+        kind: &'static str,
+        /// Wei that it offers.
+        fee: u128,
+        /// Wei that the block costs.
+        least: u128,
+    },
     /// Accounts or slots of the state have no known names.
     #[error(
         "the state cannot be dumped, since some names are not known: accounts and slots of another \

@@ -1,7 +1,8 @@
 use alloy_eips::{eip2935, eip4788, eip7002, eip7251};
 use alloy_genesis::{ChainConfig, GenesisAccount};
 use alloy_hardforks::EthereumHardfork;
-use alloy_primitives::{Address, Bytes, U256, address, bytes};
+use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256, address, bytes};
+use engine::{Amendment, Engine};
 use execution::ChainSpec;
 use std::collections::BTreeMap;
 
@@ -94,6 +95,33 @@ pub(crate) fn contracts() -> [(Address, Bytes); 7] {
             ),
         ),
     ]
+}
+
+/// The changes that add the contracts without which no block can be mined at the head, or later:
+/// chains that other programs made for tests lack them.
+///
+/// # Errors
+/// When the state at the head cannot be read.
+pub fn missing_contracts(engine: &Engine) -> Result<Vec<(Address, Amendment)>, engine::Error> {
+    let last = engine.chain().fork_at(u64::MAX);
+    let state = engine.state(engine.heads().head)?;
+    let mut missing = Vec::new();
+    for (address, code) in contracts() {
+        let since = match address {
+            eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS
+            | eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS => EthereumHardfork::Prague,
+            _ if BUILDER_CONTRACTS.contains(&address) => EthereumHardfork::Amsterdam,
+            _ => continue,
+        };
+        if last < since {
+            continue;
+        }
+        let account = state.account(address)?;
+        if account.is_none_or(|account| account.code_hash == KECCAK256_EMPTY) {
+            missing.extend([Amendment::Nonce(1), Amendment::Code(code)].map(|it| (address, it)));
+        }
+    }
+    Ok(missing)
 }
 
 impl DevGenesis {

@@ -51,7 +51,7 @@ mod snapshots;
 pub use accounts::EngineAccounts;
 pub use chain::DevChain;
 pub use error::Error;
-pub use genesis::{DevGenesis, Genesis};
+pub use genesis::{DevGenesis, Genesis, missing_contracts};
 pub use impersonate::impersonated;
 pub use mining::Mining;
 pub use snapshots::SnapshotId;

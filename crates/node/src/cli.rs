@@ -10,10 +10,10 @@ use clap_complete::Shell;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::commands::flags_by_variable;
 use crate::commands::{
     self, DbArgs, DevArgs, ExportArgs, ImportArgs, InitArgs, NodeArgs, StatusArgs,
 };
+use crate::commands::{flags_by_variable, with_words};
 use crate::console::{VERSION, printed};
 use crate::demo::DemoArgs;
 use crate::disk::DiskFault;
@@ -141,11 +141,18 @@ fn usage_of_node() -> clap::Command {
     usage.find_subcommand("node").expect("it is a command").clone()
 }
 
+/// The command that a command line names.
+fn named(given: &[OsString]) -> Option<&str> {
+    let names: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    let mut words = given.iter().skip(1).filter_map(|word| word.to_str());
+    words.find(|word| names.contains(word))
+}
+
 /// Runs the program with the arguments of its process.
 pub fn main() -> ExitCode {
     let given: Vec<OsString> = std::env::args_os().collect();
     let matches = flags::read(grouped(Cli::command()), &given);
-    let matches = matches.unwrap_or_else(|fault| fault.exit());
+    let matches = matches.unwrap_or_else(|fault| with_words(fault, named(&given)).exit());
     let Cli { command, log } = Cli::from_arg_matches(&matches).unwrap_or_else(|fault| fault.exit());
     if let Command::Node(args) = &command
         && let Err(fault) = args.check()

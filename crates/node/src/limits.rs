@@ -348,6 +348,16 @@ pub(crate) const EXTRA_DATA_BYTES: usize = 32;
 /// Bytes of a state that a chain for tests unpacks: JSON of some hundred thousand accounts.
 pub(crate) const DEV_STATE_BYTES: usize = 256 << 20;
 
+/// Blocks of a chain for tests that wait to be printed, for a terminal that stands still a while.
+pub(crate) const UNPRINTED_BLOCKS: usize = 4096;
+
+/// Bytes of the calls of a block that is printed, of which lines of console.log and reasons are
+/// shown: some ten thousand calls.
+pub(crate) const PRINTED_TRACE_BYTES: usize = 8 << 20;
+
+/// How long a block runs again to be printed: the blocks after it wait as long.
+pub(crate) const PRINTED_TRACE_TIME: Duration = Duration::from_secs(2);
+
 /// Blocks of a chain for tests whose state is kept: as many as anvil keeps, all that a test makes.
 pub(crate) const DEV_CHAIN_HISTORY: u64 = 1_000_000;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use dev::DevChain;
+use dev::{DevChain, missing_contracts};
 use engine::{Engine, EngineOptions};
 use pool::Pool;
 use rpc::{AllowedOrigins, Handler, JwtSecret, Limits, Listener, PortMemory, ServerOptions, serve};
@@ -180,6 +180,7 @@ pub struct Node {
     /// The secret of the engine port.
     pub jwt: JwtSecret,
     engine: Arc<Engine>,
+    dev: Option<Arc<DevNode>>,
     /// Dropped to stop the ports.
     stop: watch::Sender<()>,
     ports: JoinSet<()>,
@@ -203,19 +204,18 @@ impl Node {
     /// disk has too little room.
     pub async fn start(options: NodeOptions) -> anyhow::Result<Self> {
         let NodeOptions { genesis, data_dir, http, engine, ipc, jwt_file, testing, .. } = options;
-        let (files, min_free_bytes) = (data_dir.clone(), options.min_free_bytes);
-        prepare(&files, genesis.is_some(), min_free_bytes)?;
-        let (given, own_jwt) = (jwt_file.as_deref(), data_dir.join("jwt.hex"));
-        let given = given.map(JwtSecret::load).transpose().context("--authrpc.jwtsecret")?;
+        let (files, min_free) = (data_dir.clone(), options.min_free_bytes);
+        prepare(&files, genesis.is_some(), min_free)?;
+        let given = given_secret(jwt_file)?;
         let storage = (options.database, options.engine_options);
         let chain = open_chain(genesis, data_dir, storage, options.dev.clone()).await?;
-        let (faults, mut watch) = watch_disk(&chain, &files, min_free_bytes);
+        let (faults, mut watch) = watch_disk(&chain, &files, min_free);
         // The secret is created after the chain is opened: without a chain no file is made.
-        let jwt = given.map_or_else(|| JwtSecret::load_or_create(&own_jwt), Ok)?;
+        let jwt = given.map_or_else(|| JwtSecret::load_or_create(&files.join("jwt.hex")), Ok)?;
         let record = Arc::new(NodeRecord::load_or_create(&files.join("nodekey"))?);
-        let metrics = Arc::<Metrics>::default();
         let tracer = options.traces.map(|traces| tracer(traces, &mut watch));
         let condition = Arc::new(NodeCondition::new(files.clone()));
+        let metrics = Arc::<Metrics>::default();
         let pool = pool_of(&chain, options.txpool.pool, &files.join("pool"))?;
         let dev = options.dev.map(|options| dev_node(options, &chain, &pool)).transpose()?;
         let (pending, pending_thread) = PendingFeed::start(chain.clone(), pool.clone())?;
@@ -237,6 +237,7 @@ impl Node {
             metrics_addr: None,
             jwt,
             engine: chain.clone(),
+            dev: dev.clone(),
             stop: watch::Sender::new(()),
             ports: JoinSet::new(),
             faults,
@@ -261,8 +262,8 @@ impl Node {
         node.engine_addr = node.listen(engine, authenticated, api).await?;
         let http = PublicPort { address: http, offered: options.http_offered };
         let public_ports = [options.offers_http.then_some(http), options.websocket];
-        let api =
-            || offer(Api::public_port_of(chain.clone(), testing)).with_page(options.http_page);
+        let page = options.http_page;
+        let api = || offer(Api::public_port_of(chain.clone(), testing)).with_page(page);
         node.listen_in_public(&public, public_ports, api).await?;
         if let Some(path) = ipc {
             let api = offer(Api::local(chain.clone(), testing)).only(options.ipc_offered);
@@ -275,6 +276,11 @@ impl Node {
     /// The node's engine, for programs that run a node in their own process.
     pub const fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// The chain for tests, if it is one.
+    pub(crate) fn dev_chain(&self) -> Option<&Arc<DevChain>> {
+        self.dev.as_ref().map(|dev| &dev.chain)
     }
 
     /// Waits until the disk is no good any more: a write has failed, or there is too little room.
@@ -372,7 +378,9 @@ async fn open_chain(
     let open = move || {
         if let Some(DevOptions { fork: Some(fork), wallet, balance, .. }) = dev {
             let engine = open_forked(&data_dir, &fork, database, options)?;
-            engine.amend(engine.heads().head, &endowments(wallet.addresses(), balance))?;
+            let mut amendments = endowments(wallet.addresses(), balance);
+            amendments.extend(missing_contracts(&engine)?);
+            engine.amend(engine.heads().head, &amendments)?;
             return Ok(engine);
         }
         open_engine(&data_dir, genesis.as_ref(), database, |database| {
@@ -381,6 +389,11 @@ async fn open_chain(
         })
     };
     Ok(Arc::new(tokio::task::spawn_blocking(open).await??))
+}
+
+/// The secret in a file that the caller names.
+fn given_secret(file: Option<PathBuf>) -> anyhow::Result<Option<JwtSecret>> {
+    file.map(|file| JwtSecret::load(&file)).transpose().context("--authrpc.jwtsecret")
 }
 
 /// Listens on a Unix socket. A file that is no socket is never replaced.
@@ -431,6 +444,7 @@ fn dev_node(
 ) -> anyhow::Result<Arc<DevNode>> {
     let chain = DevChain::with_pool(engine.clone(), pool.clone(), options.mining)?;
     chain.name_accounts(options.wallet.addresses());
+    chain.impersonate_all(options.impersonates_all);
     Ok(Arc::new(DevNode::new(chain, options)))
 }
 

@@ -117,6 +117,37 @@ fn a_block_is_mined_for_each_transaction_that_can_run_with_its_witness() {
 }
 
 #[test]
+fn a_transaction_that_no_block_can_have_is_refused_where_blocks_are_mined_for_them_alone() {
+    let priced = |nonce: u64, fee: u128| {
+        let transaction = TxEip1559 {
+            chain_id: CHAIN_ID,
+            nonce,
+            gas_limit: 21_000,
+            max_fee_per_gas: fee,
+            to: TxKind::Call(OTHER),
+            ..TxEip1559::default()
+        };
+        impersonated(transaction.into(), WHO)
+    };
+    let chain = start();
+    // The base fee is 875,000,000 wei in the first block after one of 1,000,000,000 without gas.
+    let refused = chain.send(priced(0, 874_999_999)).expect_err("too little");
+    let words = "less than block base fee: it offers 874999999 wei, and 875000000 is due";
+    assert!(refused.to_string().contains(words), "{refused}");
+    assert_eq!((height(&chain), chain.pool().status().pending), (0, 0));
+    chain.send(priced(0, 875_000_000)).expect("enough");
+    chain.set_next_base_fee(5);
+    chain.send(priced(1, 5)).expect("enough for a block whose fee was said");
+    assert_eq!(height(&chain), 2);
+    // Blocks that come by themselves cost less and less, and it may wait for one.
+    for mining in [manual(), Mining { is_automatic: true, interval: Some(Duration::MAX) }] {
+        let chain = start_at(EthereumHardfork::Osaka, mining);
+        chain.send(priced(0, 1)).expect("it waits");
+        assert_eq!(chain.pool().status().pending, 1);
+    }
+}
+
+#[test]
 fn blocks_are_mined_on_demand_and_have_what_waits_best_first() {
     let chain = start_at(EthereumHardfork::Osaka, manual());
     for (nonce, tip) in [(0, 1), (1, 9)] {

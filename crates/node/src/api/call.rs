@@ -152,6 +152,14 @@ impl From<AuthorizationFields> for SignedAuthorization {
 }
 
 impl Request {
+    /// The sender; this one where none is named.
+    pub(super) fn sender_or(&mut self, usual: Option<Address>) -> Option<Address> {
+        if self.from.is_none() {
+            self.from = usual.map(|usual| FixedData(usual.into()));
+        }
+        self.from.as_ref().map(|from| Address::from(from.0))
+    }
+
     /// Checks what a transaction that is sent needs beyond a call, with geth's words.
     pub(super) fn check_to_send(&self) -> Result<(), Error> {
         if let (Some(input), Some(data)) = (&self.input, &self.data)

@@ -19,6 +19,7 @@ use crate::dev::DevNode;
 
 /// The methods, with their other names.
 pub(super) const DEV: &[Entry] = &[
+    method("eth_requestAccounts", identity::accounts),
     ordered("eth_sendTransaction", send),
     ordered("eth_sendUnsignedTransaction", send_unsigned),
     ordered("evm_mine", mine_one),
@@ -104,7 +105,9 @@ impl<'de> Deserialize<'de> for Loose {
             Value::String(text) => text.parse().ok(),
             _ => None,
         };
-        number.map(Self).ok_or_else(|| D::Error::custom("expected a number, or one as text"))
+        number.map(Self).ok_or_else(|| {
+            D::Error::custom("expected a whole number from 0 on, as 7, \"7\" or \"0x7\"")
+        })
     }
 }
 
@@ -119,7 +122,7 @@ impl Loose {
 pub(super) fn failed(error: DevError) -> Error {
     match error {
         DevError::Refused(refusal) => Error::new(Code::Server, refusal).in_message(),
-        DevError::Unnamed => Error::new(Code::Server, error).in_message(),
+        DevError::Unnamed | DevError::Fee { .. } => Error::new(Code::Server, error).in_message(),
         DevError::Engine(error) => refusal(error),
         DevError::Time { .. } | DevError::TooManyBlocks { .. } | DevError::TooDeep { .. } => {
             Error::invalid_params(error)
@@ -142,12 +145,16 @@ pub(super) fn address(params: &mut Params<'_>) -> Result<Address, Error> {
     Ok(params.next::<FixedData<20>>("address")?.into())
 }
 
-/// `eth_sendTransaction`: signed by an account of the node, or unsigned by one that is
-/// impersonated.
+/// `eth_sendTransaction`: signed by an account of the node, the first one where none is named, or
+/// unsigned by one that is impersonated.
 fn send(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let Object(request): Object<Request> = params.next("transaction")?;
+    let Object(mut request): Object<Request> = params.next("transaction")?;
     params.end()?;
     let dev = api.dev()?;
+    let sender = request.sender_or(dev.wallet.addresses().next());
+    let is_known = |sender: &Address| dev.wallet.has(sender) || dev.chain.impersonates(sender);
+    // Before the gas is estimated, which fails for other reasons where there is no such account.
+    sender.filter(is_known).ok_or_else(no_signer)?;
     let (sender, transaction) = filled(api, request)?;
     let signed = if dev.chain.impersonates(&sender) {
         impersonated(transaction, sender)
@@ -160,7 +167,10 @@ fn send(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
 
 /// The error of an account that is not the node's.
 pub(super) fn no_signer() -> Error {
-    Error::invalid_params("No Signer available")
+    Error::invalid_params(
+        "No Signer available: eth_accounts has the accounts that the node signs for, and \
+         anvil_impersonateAccount adds others",
+    )
 }
 
 /// `eth_sendUnsignedTransaction`: from any account.

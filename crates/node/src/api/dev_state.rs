@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ::dev::DevChain;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use engine::WholeAccount;
 use engine_api::json::Data;
@@ -63,8 +64,16 @@ fn dump(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
         let words = "the states of earlier blocks are not dumped; leave the parameter out";
         return Err(Error::invalid_params(words));
     }
-    let accounts = api.dev()?.chain.dump().map_err(failed)?.into_iter();
-    let accounts = accounts.map(|account| {
+    let json = dumped(&api.dev()?.chain).map_err(failed)?;
+    Json::of(&Bytes::from(files::gzip(&json)))
+}
+
+/// All accounts at the head of a chain, as JSON.
+///
+/// # Errors
+/// Those of [`DevChain::dump`].
+pub(crate) fn dumped(chain: &DevChain) -> Result<Vec<u8>, ::dev::Error> {
+    let accounts = chain.dump()?.into_iter().map(|account| {
         let WholeAccount { address, nonce, balance, code, storage } = account;
         let storage = storage.into_iter().map(|(slot, value)| (slot.into(), value.into()));
         (address, DumpedAccount { nonce, balance, code, storage: storage.collect() })
@@ -77,31 +86,39 @@ fn dump(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
         transactions: [],
         historical_states: None,
     };
-    let json = serde_json::to_vec(&dumped).expect("maps with names");
-    Json::of(&Bytes::from(files::gzip(&json)))
+    Ok(serde_json::to_vec(&dumped).expect("maps with names"))
 }
 
 /// `anvil_loadState`: accounts of such a state, of this program's or of anvil's, packed or not.
 fn load(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    /// The first bytes of gzip.
-    const GZIP: [u8; 2] = [0x1f, 0x8b];
     let Data(state) = params.next("state")?;
     params.end()?;
-    let wrong = |fault: String| Error::invalid_params(format!("state: {fault}"));
+    let accounts = accounts_of(&state);
+    let accounts = accounts.map_err(|fault| Error::invalid_params(format!("state: {fault}")))?;
+    api.dev()?.chain.load(&accounts).map_err(failed)?;
+    Json::of(&true)
+}
+
+/// The accounts of such a state, packed or not.
+///
+/// # Errors
+/// The fault of one that is none.
+pub(crate) fn accounts_of(state: &[u8]) -> Result<Vec<WholeAccount>, String> {
+    /// The first bytes of gzip.
+    const GZIP: [u8; 2] = [0x1f, 0x8b];
+    let unpacked;
     let json = if state.starts_with(&GZIP) {
-        let unpacked = files::gunzip(&state, DEV_STATE_BYTES);
-        unpacked.map_err(|fault| wrong(fault.to_string()))?.into()
+        unpacked = files::gunzip(state, DEV_STATE_BYTES).map_err(|fault| fault.to_string())?;
+        &unpacked[..]
     } else {
         state
     };
-    let loaded: Loaded = serde_json::from_slice(&json)
-        .map_err(|fault| wrong(format!("expected a state as anvil_dumpState gives it: {fault}")))?;
+    let loaded: Loaded = serde_json::from_slice(json)
+        .map_err(|fault| format!("expected a state as anvil_dumpState gives it: {fault}"))?;
     let accounts = loaded.accounts.into_iter().map(|(address, account)| {
         let LoadedAccount { nonce, balance: Loose(balance), code: Data(code), storage } = account;
-        let nonce = nonce.small("nonce")?;
+        let nonce = nonce.small("nonce").map_err(|fault| fault.to_string())?;
         Ok(WholeAccount { address, nonce, balance, code, storage })
     });
-    let accounts = accounts.collect::<Result<Vec<_>, Error>>()?;
-    api.dev()?.chain.load(&accounts).map_err(failed)?;
-    Json::of(&true)
+    accounts.collect()
 }

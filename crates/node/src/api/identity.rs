@@ -79,11 +79,17 @@ pub(super) fn sha3(_: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     Json::of(&keccak256(bytes))
 }
 
-/// `eth_accounts`: those of a chain for tests; else none, since a node holds no keys.
+/// `eth_accounts`: those of a chain for tests, and behind them those that are impersonated, as
+/// ethers expects; else none, since a node holds no keys.
 pub(super) fn accounts(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
-    let accounts = api.dev.iter().flat_map(|dev| dev.wallet.addresses());
-    Json::of(&accounts.map(|address| address.to_checksum(None)).collect::<Vec<_>>())
+    let mut accounts = Vec::new();
+    if let Some(dev) = &api.dev {
+        accounts.extend(dev.wallet.addresses());
+        let others = dev.chain.impersonated();
+        accounts.extend(others.into_iter().filter(|address| !dev.wallet.has(address)));
+    }
+    Json::of(&accounts.iter().map(|address| address.to_checksum(None)).collect::<Vec<_>>())
 }
 
 /// `eth_coinbase`: zero, since the consensus client names the recipient of each block's fees; that

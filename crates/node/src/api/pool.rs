@@ -42,7 +42,7 @@ fn submit(api: &Api, sent: Sent) -> Result<B256, Error> {
         return match dev.chain.send(sent) {
             Ok(hash) => Ok(hash),
             Err(::dev::Error::Refused(refusal)) => Err(refused(refusal)),
-            Err(error) => Err(Error::new(Code::Internal, error)),
+            Err(error) => Err(super::dev::failed(error)),
         };
     }
     Ok(pool.add(sent).map_err(refused)?.hash)

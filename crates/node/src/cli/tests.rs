@@ -273,3 +273,54 @@ fn help_lists_each_command_in_one_group() {
     assert!(help.contains("\n  tx           Print a transaction\n"), "{help}");
     assert!(help.contains("--log.level") && help.contains("-h, --help"), "{help}");
 }
+
+/// The words that refuse a command line.
+fn fault(line: &str) -> String {
+    let given: Vec<_> = line.split(' ').map(OsString::from).collect();
+    let fault = flags::read(Cli::command(), &given).expect_err(line);
+    with_words(fault, named(&given)).to_string()
+}
+
+#[test]
+fn flags_and_commands_of_other_programs_lead_to_ours() {
+    for (line, words) in [
+        ("deponent dev --code-size-limit 99999", "there is no --code-size-limit here: codes have"),
+        ("deponent dev --init=genesis.json", "--load-state FILE"),
+        ("deponent dev -p 0 --optimism", "the rules are those of Ethereum"),
+        ("deponent dev -s 3", "--state writes at the end"),
+        ("deponent node --dev", "deponent dev runs a chain for tests"),
+        ("deponent node --chain g --miner.gaslimit 5", "--builder.gas-limit"),
+        ("deponent send 0x12 --account me", "--keystore FILE"),
+        ("deponent chain-id", "deponent chain chainId"),
+        ("deponent anvil", "deponent dev"),
+        ("deponent dev --no-such-flag", "unexpected argument '--no-such-flag'"),
+        ("deponent no-such-command", "unrecognized subcommand"),
+    ] {
+        let said = fault(line);
+        assert!(said.contains(words) && said.contains("--help"), "{line}: {said}");
+    }
+}
+
+#[test]
+fn a_chain_for_tests_starts_with_flags_of_anvil() {
+    let dev = |line: &str| {
+        let given: Vec<_> = line.split(' ').map(OsString::from).collect();
+        let matches = flags::read(Cli::command(), &given).expect(line);
+        let Cli { command, .. } = Cli::from_arg_matches(&matches).expect(line);
+        let Command::Dev(args) = command else { panic!("another command: {line}") };
+        format!("{args:?}")
+    };
+    for (line, part) in [
+        ("deponent dev --no-mine --silent --auto-unlock", "no_mining: true"),
+        ("deponent dev --blockTime 2 --mixed-mining", "mixed_mining: true"),
+        ("deponent dev --rpc-url http://x --fork-block-number -5", "fork_block_number: Some(-5)"),
+        ("deponent dev --block-base-fee-per-gas 0", "base_fee: Some(0)"),
+        ("deponent dev --ipc", "ipc: Some(\"/tmp/anvil.ipc\")"),
+        ("deponent dev --steps-tracing -vvv -j 2 --prune-history --timeout=5", "\"verbosity\""),
+        ("deponent dev --state a.json --chainId 0x7a69", "chain_id: Some(31337)"),
+    ] {
+        let read = dev(line);
+        assert!(read.contains(part), "{line}: {read}");
+    }
+    assert!(fault("deponent dev --state a --dump-state b").contains("cannot be used with"));
+}

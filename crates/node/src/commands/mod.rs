@@ -2,7 +2,9 @@
 
 mod db;
 mod dev;
+mod dev_args;
 mod export;
+mod foreign_flags;
 mod import;
 mod init;
 mod node;
@@ -24,8 +26,10 @@ use crate::verify::NETWORKS;
 use storage::StorageArgs;
 
 pub(crate) use db::{DbArgs, db};
-pub(crate) use dev::{DevArgs, run_dev};
+pub(crate) use dev::run_dev;
+pub(crate) use dev_args::DevArgs;
 pub(crate) use export::{ExportArgs, export};
+pub(crate) use foreign_flags::with_words;
 pub(crate) use import::{ImportArgs, import};
 pub(crate) use init::{InitArgs, init};
 pub(crate) use node::run_node;

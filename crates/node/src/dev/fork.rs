@@ -36,10 +36,11 @@ pub struct ForkPoint {
 }
 
 impl ForkPoint {
-    /// Looks for a block, the head where none is named, at the endpoint with this URL.
+    /// Looks for a block, the head where none is named, at the endpoint with this URL. A number
+    /// below 0 counts back from the head.
     pub(crate) fn find(
         url: &str,
-        number: Option<u64>,
+        number: Option<i64>,
         given: &GivenRules,
         is_cached: bool,
     ) -> anyhow::Result<Self> {
@@ -47,10 +48,20 @@ impl ForkPoint {
         let failed = anyhow::Error::msg;
         let chain_id: U64 = endpoint.call("eth_chainId", &json!([])).map_err(failed)?;
         let head: U64 = endpoint.call("eth_blockNumber", &json!([])).map_err(failed)?;
-        let number = number.unwrap_or(head.to());
+        let head: u64 = head.to();
+        let number = match number {
+            None => head,
+            Some(number) if number < 0 => {
+                let behind = number.unsigned_abs();
+                head.checked_sub(behind).with_context(|| {
+                    format!("{endpoint} has no block {behind} before its head, block {head}")
+                })?
+            }
+            Some(number) => number.unsigned_abs(),
+        };
         let header = header_of(&endpoint, "eth_getBlockByNumber", json!(U64::from(number)));
         let header = header.map_err(failed)?.with_context(|| {
-            format!("{endpoint} has no block {number}: its head is block {}", head.to::<u64>())
+            format!("{endpoint} has no block {number}: its head is block {head}")
         })?;
         ensure!(header.number == number, "{endpoint} gave block {} for {number}", header.number);
         ensure!(
@@ -65,6 +76,7 @@ impl ForkPoint {
     /// Another block for a chain that began with this one. Without a URL it is of this endpoint.
     pub(crate) fn next(&self, url: Option<&str>, number: Option<u64>) -> anyhow::Result<Self> {
         let url = url.unwrap_or(self.endpoint.url());
+        let number = number.map(i64::try_from).transpose().context("there is no such block")?;
         Self::find(url, number, &self.given, self.is_cached)
     }
 

@@ -1,6 +1,7 @@
 //! `deponent dev`: a node that mines its own chain for tests.
 
 mod fork;
+mod printed_blocks;
 mod wallet;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,6 +13,7 @@ use execution::ChainSpec;
 
 pub use fork::ForkPoint;
 pub(crate) use fork::{GivenRules, endowments};
+pub(crate) use printed_blocks::print_blocks;
 pub use wallet::Wallet;
 pub(crate) use wallet::{DERIVATION_PATH, MNEMONIC};
 
@@ -28,6 +30,8 @@ pub struct DevOptions {
     pub fork: Option<Arc<ForkPoint>>,
     /// The balance of its accounts on a fork, in wei; elsewhere the genesis has it.
     pub balance: U256,
+    /// Whether all accounts may send transactions without a signature.
+    pub impersonates_all: bool,
 }
 
 /// The chain of such a node, and its accounts.

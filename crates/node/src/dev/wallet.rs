@@ -23,11 +23,19 @@ impl Wallet {
     /// # Errors
     /// If the phrase is no mnemonic.
     pub fn from_mnemonic(phrase: &str, accounts: u32) -> anyhow::Result<Self> {
+        Self::on_path(phrase, DERIVATION_PATH, accounts)
+    }
+
+    /// The accounts of a phrase whose numbers follow this path (BIP-32).
+    ///
+    /// # Errors
+    /// If the phrase is no mnemonic, or the path is none.
+    pub(crate) fn on_path(phrase: &str, path: &str, accounts: u32) -> anyhow::Result<Self> {
         let mnemonic = Mnemonic::<English>::new_from_phrase(phrase);
         let mnemonic =
             mnemonic.context("expected a mnemonic phrase of BIP-39, of 12 to 24 words")?;
         let keys = (0..accounts).map(|index| {
-            let path = format!("{DERIVATION_PATH}{index}");
+            let path = format!("{path}{index}");
             let key = mnemonic.derive_key(path.as_str(), None)?;
             let key: &coins_bip32::ecdsa::SigningKey = key.as_ref();
             let secret = B256::from_slice(&key.to_bytes());
@@ -45,6 +53,11 @@ impl Wallet {
     /// The accounts, in order.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = Address> {
         self.keys.iter().map(|(address, _)| *address)
+    }
+
+    /// Whether there is such an account.
+    pub(crate) fn has(&self, address: &Address) -> bool {
+        self.keys.iter().any(|(known, _)| known == address)
     }
 
     /// Signs a hash; `None` where there is no such account.

@@ -1,8 +1,8 @@
 //! `deponent dev`, as tests of other people use it.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Lines};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rpc::{Client, Code, Error};
 use serde_json::{Value, json};
@@ -22,6 +22,8 @@ pub(crate) struct Dev {
     pub(crate) address: String,
     /// The lines before its address.
     pub(crate) printed: Vec<String>,
+    /// Those after it.
+    out: Lines<BufReader<ChildStdout>>,
 }
 
 impl Dev {
@@ -35,10 +37,10 @@ impl Dev {
         command.args(["dev", "--port", "0"]).args(given).stdout(Stdio::piped());
         command.envs(variables.iter().copied());
         let mut program = command.spawn().expect("it runs");
-        let out = BufReader::new(program.stdout.take().expect("a pipe"));
+        let mut out = BufReader::new(program.stdout.take().expect("a pipe")).lines();
         let mut printed = Vec::new();
         let mut address = None;
-        for line in out.lines() {
+        for line in &mut out {
             let line = line.expect("text");
             if let Some(at) = line.strip_prefix("Listening on ") {
                 address = Some(at.to_owned());
@@ -48,7 +50,20 @@ impl Dev {
         }
         let address = address.unwrap_or_else(|| panic!("it does not listen: {printed:?}"));
         let client = Client::connect(&address, None).await.expect("a connection");
-        Self { program, client, address, printed }
+        Self { program, client, address, printed, out }
+    }
+
+    /// The lines that it prints after its address, up to one that ends so.
+    fn lines_to(&mut self, end: &str) -> String {
+        let mut text = String::new();
+        for line in &mut self.out {
+            let line = line.expect("text");
+            text += &format!("{line}\n");
+            if line.ends_with(end) {
+                return text;
+            }
+        }
+        panic!("no line ends in {end}: {text}");
     }
 
     pub(crate) async fn ok(&mut self, method: &str, params: Value) -> Value {
@@ -104,7 +119,23 @@ async fn an_account_of_the_node_sends_and_each_block_has_its_witness() {
         "No Signer available",
     )
     .await;
+    // It is an account that is not known, whatever else is wrong with the transaction.
+    let too_much = json!([{"from": OTHER, "to": WHO, "value": "0x5"}]);
+    dev.refused("eth_sendTransaction", too_much, Code::InvalidParams, "No Signer").await;
+    let cheap = json!([{"from": WHO, "to": OTHER, "gas": "0x5208", "gasPrice": "0x1"}]);
+    dev.refused("eth_sendTransaction", cheap.clone(), Code::Server, "less than block base").await;
+    let bytes = dev.ok("eth_signTransaction", cheap).await;
+    dev.refused("eth_sendRawTransaction", json!([bytes]), Code::Server, "less than block").await;
     assert_eq!(dev.height().await, "0x1");
+    // The first account sends where none is named, as on anvil's chain.
+    let hash = dev.ok("eth_sendTransaction", json!([{"to": OTHER, "value": "0x5"}])).await;
+    assert_eq!(dev.ok("eth_getTransactionByHash", json!([hash])).await["from"], WHO);
+    dev.ok("anvil_impersonateAccount", json!([OTHER])).await;
+    for method in ["eth_accounts", "eth_requestAccounts"] {
+        let accounts = dev.ok(method, json!([])).await;
+        let accounts = accounts.as_array().expect("a list");
+        assert_eq!((accounts.len(), &accounts[10]), (11, &json!(OTHER)), "{method}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -215,6 +246,85 @@ async fn a_chain_in_a_directory_goes_on_with_what_was_changed() {
 }
 
 /// A sidecar beside the hashes of its blobs changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_are_printed_with_what_contracts_say() {
+    let mut dev = Dev::start(&[]).await;
+    dev.ok("eth_sendTransaction", json!([{"to": OTHER, "value": "0x5"}])).await;
+    let text = dev.lines_to("Block Number: 1");
+    assert!(text.contains("    Transaction: 0x") && text.contains("Gas used: 21000"), "{text}");
+    // It calls the console with its input from the fifth byte on, and reverts with the rest of it.
+    let code = "0x366000600037600060006024600060006a636f6e736f6c652e6c6f675af160206024fd";
+    dev.ok("anvil_setCode", json!([OTHER, code])).await;
+    let number = format!("{:064x}", 7);
+    let log = format!("0xf82c50f1{number}{}", "ff".repeat(32));
+    let call = json!([{"to": OTHER, "input": log, "gas": "0x30d40"}]);
+    dev.ok("eth_sendTransaction", call).await;
+    let text = dev.lines_to("Block Number: 2");
+    let reverted = format!("    Error: reverted with: 0x{}\n", "ff".repeat(32));
+    assert!(text.contains("\n7\n") && text.contains(&reverted), "{text}");
+    dev.ok("eth_sendTransaction", json!([{"data": "0x", "gas": "0x30d40"}])).await;
+    let text = dev.lines_to("Block Number: 3");
+    assert!(text.contains("Contract created: 0x"), "{text}");
+    // Nobody reads any more, and the chain goes on.
+    let Dev { client, .. } = &mut dev;
+    let mined = unwrap(client.call("anvil_mine", json!([3000])).await);
+    mined.expect("mined");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_are_kept_in_a_file_of_anvils_form() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("state.json");
+    let file = file.to_str().expect("UTF-8");
+    let mut dev = Dev::start(&["-q", "--state", file]).await;
+    change(&mut dev.client).await;
+    drop(dev);
+    for given in [["--state", file], ["--load-state", file]] {
+        let mut dev = Dev::start(&["-q", given[0], given[1]]).await;
+        check_changed(&mut dev.client).await;
+    }
+    let folder = directory.path().to_str().expect("UTF-8");
+    drop(Dev::start(&["-q", "--dump-state", folder]).await);
+    refused(&["--load-state", "/absent.json"], "cannot read the state in /absent.json").await;
+    std::fs::write(file, "{}").expect("written");
+    refused(&["--state", file], "expected a state as anvil_dumpState gives it").await;
+}
+
+/// Runs it with flags that it refuses.
+async fn refused(given: &[&str], words: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    let command = command.args(["dev", "--port", "0"]).args(given);
+    let output = command.output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(words) && !output.status.success(), "{given:?}: {said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_in_a_directory_is_what_it_began_as() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let directory = directory.path().to_str().expect("UTF-8");
+    let mut dev = Dev::start(&["--datadir", directory, "--chain-id", "0x7"]).await;
+    dev.ok("eth_sendTransaction", json!([{"to": OTHER, "value": "0xde0b6b3a7640000"}])).await;
+    drop(dev);
+    for (flag, value, there) in [
+        ("--chain-id", "5", "7"),
+        ("--hardfork", "prague", "osaka"),
+        ("--gas-limit", "5000000", "30000000"),
+        ("--base-fee", "1", "1000000000"),
+        ("--timestamp", "1", "1"),
+    ] {
+        let words = format!("{flag} {value}: the chain in {directory} began with {there}");
+        refused(&["--datadir", directory, flag, value], &words).await;
+    }
+    let same = ["--datadir", directory, "--chain-id", "7", "--hardfork", "osaka"];
+    let dev = Dev::start(&same).await;
+    let words = dev.printed.join("\n");
+    // The accounts have what they have now.
+    for part in ["(0) 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266 (9998.99", "\n7\n", "\n1 of "] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_take_the_members_that_cast_sends_with_blobs() {
     let mut dev = Dev::start(&["--quiet", "--client-version", "anvil/v1.7.1"]).await;

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use rpc::{Code, Error, Handler, Json, Limits, RawValue, ServerOptions, serve};
+use rpc::{Client, Code, Error, Handler, Json, Limits, RawValue, ServerOptions, serve};
 use serde_json::{Value, json};
 use testing::Random;
 
+use crate::commands::Anvil;
 use crate::dev::{Dev, OTHER, WHO};
 use crate::geth::{LEDGER, LEDGER_SLOTS, Nodes, blocks, world};
 use crate::support::unwrap;
@@ -336,6 +337,26 @@ fn refused(arguments: &[&str]) -> String {
     let output = command.args(["dev", "--port", "0"]).args(arguments).output().expect("it runs");
     assert!(!output.status.success(), "{arguments:?}");
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// It has none of the contracts that blocks of Prague call.
+#[tokio::test(flavor = "multi_thread")]
+async fn anvil_is_an_endpoint() {
+    let Some(anvil) = Anvil::start() else { return };
+    let url = format!("{}@0", anvil.url);
+    let mut dev = Dev::start(&["--quiet", "--no-storage-caching", "--fork-url", &url]).await;
+    for next in ["0x1", "0x2"] {
+        let hash = dev.ok("eth_sendTransaction", json!([{"to": OTHER, "value": "0x5"}])).await;
+        let receipt = dev.ok("eth_getTransactionReceipt", json!([hash])).await;
+        assert_eq!((&receipt["status"], &receipt["blockNumber"]), (&json!("0x1"), &json!(next)));
+        let witness = dev.ok("debug_executionWitness", json!(["latest"])).await;
+        assert!(!witness["state"].as_array().expect("nodes").is_empty());
+        // So it is where it begins anew with another block.
+        let mut client = Client::connect(&anvil.url, None).await.expect("a connection");
+        unwrap(client.call("evm_mine", json!([])).await).expect("mined");
+        let forking = json!({"jsonRpcUrl": anvil.url, "blockNumber": 1});
+        dev.ok("anvil_reset", json!([{"forking": forking}])).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
