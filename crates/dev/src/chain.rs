@@ -488,18 +488,12 @@ impl DevChain {
     fn check_fee(&self, state: &State, transaction: &Transaction) -> Result<(), Error> {
         let head = head(&self.engine)?;
         let header = &head.block.header;
-        let base_fee = state.base_fee.unwrap_or_else(|| execution::next_base_fee(header)).into();
-        let fee = transaction.max_fee_per_gas();
-        if fee < base_fee {
-            return Err(Error::Fee { kind: "gas", fee, least: base_fee });
-        }
+        let base_fee = state.base_fee.unwrap_or_else(|| execution::next_base_fee(header));
+        at_least("gas", transaction.max_fee_per_gas(), base_fee.into())?;
         let Some(fee) = transaction.max_fee_per_blob_gas() else { return Ok(()) };
         let params = self.engine.chain().blob_params(state.clock.peek(header.timestamp));
-        let least = params.and_then(|params| header.next_block_blob_fee(params)).unwrap_or(0);
-        match fee < least {
-            true => Err(Error::Fee { kind: "blob gas", fee, least }),
-            false => Ok(()),
-        }
+        let least = params.and_then(|params| header.next_block_blob_fee(params));
+        at_least("blob gas", fee, least.unwrap_or(0))
     }
 
     fn mine_one(&self, state: &mut State) -> Result<B256, Error> {
@@ -600,6 +594,14 @@ impl State {
 impl Drop for DevChain {
     fn drop(&mut self) {
         self.interval.end();
+    }
+}
+
+fn at_least(kind: &'static str, fee: u128, least: u128) -> Result<(), Error> {
+    let [shown_fee, shown_least] = [fee, least].map(|wei| wei.try_into().unwrap_or(u64::MAX));
+    match fee < least {
+        true => Err(Error::Fee { kind, fee: shown_fee, least: shown_least }),
+        false => Ok(()),
     }
 }
 

@@ -31,9 +31,9 @@ pub enum Error {
         /// For what it is paid.
         kind: &'static str,
         /// Wei that it offers.
-        fee: u128,
+        fee: u64,
         /// Wei that the block costs.
-        least: u128,
+        least: u64,
     },
     /// Accounts or slots of the state have no known names.
     #[error(

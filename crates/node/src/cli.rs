@@ -207,6 +207,9 @@ pub fn main() -> ExitCode {
 fn run_tool(command: &tools::Command) -> ExitCode {
     let outcome = tools::run(command).and_then(|output| {
         written(output.text.as_bytes())?;
+        if let Some(note) = output.note {
+            eprintln!("deponent: {note}");
+        }
         Ok(output.failure)
     });
     let (words, status) = match outcome {

@@ -33,6 +33,8 @@ pub struct Output {
     pub text: String,
     /// The failure after all, such as a transaction that was included and reverted.
     pub failure: Option<String>,
+    /// A remark for the person who reads it, beside the text.
+    pub note: Option<String>,
 }
 
 impl Output {
@@ -42,6 +44,6 @@ impl Output {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        Self { text, failure: None }
+        Self { text, ..Self::default() }
     }
 }

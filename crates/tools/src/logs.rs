@@ -82,7 +82,11 @@ pub(crate) fn logs(args: &LogsArgs) -> anyhow::Result<Output> {
     }
     let mut found: Vec<Map<String, Value>> = read_json(&text).context("eth_getLogs")?;
     if !args.endpoint.json {
-        return Ok(Output::of(found.iter().map(|log| written(log, event)).collect::<String>()));
+        let is_newest = args.from == BlockChoice::LATEST && args.to == BlockChoice::LATEST;
+        let note = (found.is_empty() && is_newest)
+            .then(|| "the newest block has no such log: --from 0 looks at all blocks".to_owned());
+        let text = found.iter().map(|log| written(log, event)).collect::<String>();
+        return Ok(Output { note, ..Output::of(text) });
     }
     for log in &mut found {
         let decoded = event.map(|event| arguments(log, event)).transpose().unwrap_or_default();

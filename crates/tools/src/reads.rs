@@ -456,7 +456,7 @@ pub(crate) fn rpc(args: &RpcArgs) -> anyhow::Result<Output> {
     {
         let failure = Some(format!("{}: {error}", args.method));
         let text = format!("{}\n", json!({ "error": error }));
-        return Ok(Output { text, failure });
+        return Ok(Output { text, failure, note: None });
     }
     let answer = answer.with_context(|| args.method.clone())?;
     Ok(Output::of(std::str::from_utf8(&answer)?))

@@ -160,7 +160,7 @@ impl Target {
             (ClientError::Rpc(told), failure) if is_json => {
                 let words = failure.unwrap_or_else(|| format!("{method}: {error}"));
                 let text = format!("{}\n", json!({ "error": told, "reason": words }));
-                Ok(Err(Output { text, failure: Some(words) }))
+                Ok(Err(Output { text, failure: Some(words), note: None }))
             }
             (_, Some(failure)) => Err(anyhow::anyhow!(failure)),
             (_, None) => Err(error).context(method.to_owned()),

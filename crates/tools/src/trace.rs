@@ -69,7 +69,7 @@ pub(crate) fn tree(
         let reason = revert_reason(&root.output, errors).unwrap_or_else(|| quote(error));
         format!("the call failed: {reason}")
     });
-    Ok(Output { text: tree, failure })
+    Ok(Output { text: tree, failure, note: None })
 }
 
 impl KnownNames<'_> {

@@ -64,7 +64,7 @@ fn dump(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
         let words = "the states of earlier blocks are not dumped; leave the parameter out";
         return Err(Error::invalid_params(words));
     }
-    let json = dumped(&api.dev()?.chain).map_err(failed)?;
+    let json = dumped(&api.dev()?.chain)?;
     Json::of(&Bytes::from(files::gzip(&json)))
 }
 
@@ -72,8 +72,8 @@ fn dump(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
 ///
 /// # Errors
 /// Those of [`DevChain::dump`].
-pub(crate) fn dumped(chain: &DevChain) -> Result<Vec<u8>, ::dev::Error> {
-    let accounts = chain.dump()?.into_iter().map(|account| {
+pub(crate) fn dumped(chain: &DevChain) -> Result<Vec<u8>, Error> {
+    let accounts = chain.dump().map_err(failed)?.into_iter().map(|account| {
         let WholeAccount { address, nonce, balance, code, storage } = account;
         let storage = storage.into_iter().map(|(slot, value)| (slot.into(), value.into()));
         (address, DumpedAccount { nonce, balance, code, storage: storage.collect() })

@@ -27,78 +27,11 @@ pub(crate) struct DevArgs {
     /// The address on which it listens.
     #[arg(long, value_name = "IP", value_parser = parse_ip, default_value_t = LOCALHOST)]
     pub(super) host: IpAddr,
-    /// The number of accounts.
-    #[arg(long, short = 'a', value_name = "ACCOUNTS", default_value_t = 10,
-          value_parser = parse_accounts)]
-    pub(super) accounts: u32,
-    /// The balance of each account, in ether.
-    #[arg(long, value_name = "ETHER", value_parser = parse_balance)]
-    pub(super) balance: Option<U256>,
-    /// The phrase of BIP-39 from which the accounts are derived.
-    #[arg(long, short = 'm', value_name = "PHRASE", default_value = MNEMONIC)]
-    pub(super) mnemonic: String,
-    /// The path of the accounts, which their number follows (BIP-44).
-    #[arg(long, value_name = "PATH", value_parser = parse_path, default_value = DERIVATION_PATH)]
-    pub(super) derivation_path: String,
-    /// Let every account send transactions without a signature.
-    #[arg(long, alias = "auto-unlock")]
-    pub(super) auto_impersonate: bool,
-    /// Mine a block after each such time, as 2s or 500ms, instead of one for each transaction.
-    #[arg(long, short = 'b', alias = "blockTime", value_name = "TIME",
-          value_parser = parse_block_time)]
-    pub(super) block_time: Option<Duration>,
-    /// Mine one for each transaction too.
-    #[arg(long, requires = "block_time")]
-    pub(super) mixed_mining: bool,
-    /// Mine no block unless evm_mine or anvil_mine asks for it.
-    #[arg(long, alias = "no-mine", conflicts_with = "block_time")]
-    pub(super) no_mining: bool,
-    /// The fork of the first block: paris, shanghai, cancun, prague, osaka or amsterdam
-    /// [default: osaka; with --fork-url that of its block].
-    #[arg(long, value_name = "FORK", value_parser = parse_fork)]
-    pub(super) hardfork: Option<EthereumHardfork>,
-    /// A later fork and its time, in seconds since 1970 or from the start on: amsterdam=+600.
-    #[arg(long = "fork-at", value_name = "FORK=TIME", value_parser = parse_later)]
-    pub(super) fork_at: Vec<(EthereumHardfork, ForkTime)>,
-    /// The chain's identifier [default: 31337; with --fork-url the endpoint's].
-    #[arg(long, alias = "chainId", value_name = "ID", value_parser = parse_chain_id)]
-    pub(super) chain_id: Option<u64>,
-    /// The gas limit of blocks [default: 30000000; with --fork-url that of its block].
-    #[arg(long, value_name = "GAS", value_parser = count::<u64>)]
-    pub(super) gas_limit: Option<u64>,
-    /// The base fee of the first block, in wei [default: 1000000000].
-    #[arg(long, alias = "block-base-fee-per-gas", value_name = "WEI", value_parser = count::<u64>)]
-    pub(super) base_fee: Option<u64>,
-    /// The time of the first block, in seconds since 1970 [default: now].
-    #[arg(long, value_name = "TIME", value_parser = count::<u64>)]
-    pub(super) timestamp: Option<u64>,
-    /// Keep the chain in this directory, and go on with it the next time [default: a directory that
-    /// is removed at the end].
-    #[arg(long, value_name = "DIR")]
-    pub(super) datadir: Option<PathBuf>,
-    /// Set the accounts of this file at the start, if it is there, and write all accounts to it at
-    /// the end: JSON, as anvil has it, of accounts alone. --datadir keeps blocks, too.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["load_state", "dump_state"])]
-    pub(super) state: Option<PathBuf>,
-    /// Set the accounts of such a file at the start.
-    #[arg(long, value_name = "FILE")]
-    pub(super) load_state: Option<PathBuf>,
-    /// Write all accounts to such a file at the end; to state.json in it, if it is a directory.
-    #[arg(long, value_name = "FILE")]
-    pub(super) dump_state: Option<PathBuf>,
-    /// Begin with a block of another chain, whose state is read from this endpoint of JSON-RPC and
-    /// checked: http://HOST:PORT/PATH, https, ws or wss, or the path of a Unix socket. @N behind it
-    /// is the number of the block.
-    #[arg(long, short = 'f', alias = "rpc-url", value_name = "URL",
-          conflicts_with_all = ["datadir", "timestamp", "base_fee", "dump_state", "state"])]
-    pub(super) fork_url: Option<String>,
-    /// The number of that block; one below 0 counts back from the endpoint's head
-    /// [default: the endpoint's head].
-    #[arg(long, value_name = "N", value_parser = parse_fork_block, requires = "fork_url")]
-    pub(super) fork_block_number: Option<i64>,
-    /// Keep nothing of the state at the endpoint on disk.
-    #[arg(long, requires = "fork_url")]
-    pub(super) no_storage_caching: bool,
+    /// A Unix socket that has the same methods, and those of the Engine API [default: none; without
+    /// a path /tmp/anvil.ipc].
+    #[arg(long, alias = "ipcpath", value_name = "PATH", num_args = 0..=1,
+          default_missing_value = "/tmp/anvil.ipc")]
+    pub(super) ipc: Option<PathBuf>,
     /// Web pages that may call it, as origins or names; * for any.
     #[arg(long = "allow-origin", value_name = "ORIGIN", value_parser = parse_page,
           default_value = "*")]
@@ -107,15 +40,90 @@ pub(crate) struct DevArgs {
     /// for tests whose name begins with anvil or hardhat.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(super) client_version: Option<String>,
-    /// A Unix socket that has the same methods, and those of the Engine API [default: none; without
-    /// a path /tmp/anvil.ipc].
-    #[arg(long, alias = "ipcpath", value_name = "PATH", num_args = 0..=1,
-          default_missing_value = "/tmp/anvil.ipc")]
-    pub(super) ipc: Option<PathBuf>,
     /// Print nothing but the address: neither accounts nor, later, blocks, transactions and what
     /// contracts say by console.log.
     #[arg(long, short = 'q', alias = "silent")]
     pub(super) quiet: bool,
+    /// The number of accounts.
+    #[arg(long, short = 'a', value_name = "ACCOUNTS", default_value_t = 10,
+          value_parser = parse_accounts, help_heading = "Accounts")]
+    pub(super) accounts: u32,
+    /// The balance of each account, in ether [default: 10000].
+    #[arg(long, value_name = "ETHER", value_parser = parse_balance, help_heading = "Accounts")]
+    pub(super) balance: Option<U256>,
+    /// The phrase of BIP-39 from which the accounts are derived.
+    #[arg(long, short = 'm', value_name = "PHRASE", default_value = MNEMONIC,
+          help_heading = "Accounts")]
+    pub(super) mnemonic: String,
+    /// The path of the accounts, which their number follows (BIP-44).
+    #[arg(long, value_name = "PATH", value_parser = parse_path, default_value = DERIVATION_PATH,
+          help_heading = "Accounts")]
+    pub(super) derivation_path: String,
+    /// Let every account send transactions without a signature.
+    #[arg(long, alias = "auto-unlock", help_heading = "Accounts")]
+    pub(super) auto_impersonate: bool,
+    /// Mine a block after each such time, as 2s or 500ms, instead of one for each transaction.
+    #[arg(long, short = 'b', alias = "blockTime", value_name = "TIME",
+          value_parser = parse_block_time, help_heading = "Mining")]
+    pub(super) block_time: Option<Duration>,
+    /// Mine a block for each transaction too, beside those of --block-time.
+    #[arg(long, requires = "block_time", help_heading = "Mining")]
+    pub(super) mixed_mining: bool,
+    /// Mine no block unless evm_mine or anvil_mine asks for it.
+    #[arg(long, alias = "no-mine", conflicts_with = "block_time", help_heading = "Mining")]
+    pub(super) no_mining: bool,
+    /// The fork of the first block: paris, shanghai, cancun, prague, osaka or amsterdam
+    /// [default: osaka; with --fork-url that of its block].
+    #[arg(long, value_name = "FORK", value_parser = parse_fork, help_heading = "Chain")]
+    pub(super) hardfork: Option<EthereumHardfork>,
+    /// A later fork and its time, in seconds since 1970 or from the start on: amsterdam=+600.
+    #[arg(long = "fork-at", value_name = "FORK=TIME", value_parser = parse_later,
+          help_heading = "Chain")]
+    pub(super) fork_at: Vec<(EthereumHardfork, ForkTime)>,
+    /// The chain's identifier [default: 31337; with --fork-url the endpoint's].
+    #[arg(long, alias = "chainId", value_name = "ID", value_parser = parse_chain_id,
+          help_heading = "Chain")]
+    pub(super) chain_id: Option<u64>,
+    /// The gas limit of blocks [default: 30000000; with --fork-url that of its block].
+    #[arg(long, value_name = "GAS", value_parser = count::<u64>, help_heading = "Chain")]
+    pub(super) gas_limit: Option<u64>,
+    /// The base fee of the first block, in wei [default: 1000000000].
+    #[arg(long, alias = "block-base-fee-per-gas", value_name = "WEI", value_parser = count::<u64>,
+          help_heading = "Chain")]
+    pub(super) base_fee: Option<u64>,
+    /// The time of the first block, in seconds since 1970 [default: now].
+    #[arg(long, value_name = "TIME", value_parser = count::<u64>, help_heading = "Chain")]
+    pub(super) timestamp: Option<u64>,
+    /// Keep the chain in this directory, and go on with it the next time [default: a directory that
+    /// is removed at the end].
+    #[arg(long, value_name = "DIR", help_heading = "Chain")]
+    pub(super) datadir: Option<PathBuf>,
+    /// Set the accounts of this file at the start, if it is there, and write all accounts to it at
+    /// the end: JSON, as anvil has it, of accounts alone. --datadir keeps blocks, too.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["load_state", "dump_state"],
+          help_heading = "Chain")]
+    pub(super) state: Option<PathBuf>,
+    /// Set the accounts of such a file at the start.
+    #[arg(long, value_name = "FILE", help_heading = "Chain")]
+    pub(super) load_state: Option<PathBuf>,
+    /// Write all accounts to such a file at the end; to state.json in it, if it is a directory.
+    #[arg(long, value_name = "FILE", help_heading = "Chain")]
+    pub(super) dump_state: Option<PathBuf>,
+    /// Begin with a block of another chain, whose state is read from this endpoint of JSON-RPC and
+    /// checked: http://HOST:PORT/PATH, https, ws or wss, or the path of a Unix socket. @N behind it
+    /// is the number of the block.
+    #[arg(long, short = 'f', alias = "rpc-url", value_name = "URL",
+          conflicts_with_all = ["datadir", "timestamp", "base_fee", "dump_state", "state"],
+          help_heading = "Another chain")]
+    pub(super) fork_url: Option<String>,
+    /// The number of that block; one below 0 counts back from the endpoint's head
+    /// [default: the endpoint's head].
+    #[arg(long, value_name = "N", value_parser = parse_fork_block, requires = "fork_url",
+          help_heading = "Another chain")]
+    pub(super) fork_block_number: Option<i64>,
+    /// Keep nothing of the state at the endpoint on disk.
+    #[arg(long, requires = "fork_url", help_heading = "Another chain")]
+    pub(super) no_storage_caching: bool,
     #[command(flatten)]
     pub(super) idle: IdleFlags,
 }

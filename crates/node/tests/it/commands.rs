@@ -118,6 +118,9 @@ async fn commands_read_a_node_over_each_transport() {
     assert_eq!(logs.matches("- address: ").count(), transactions().len(), "{logs}");
     let none = deponent(&url, &["logs", "--from", "0", event]).await;
     assert_eq!(none, "");
+    let newest = run(env!("CARGO_BIN_EXE_deponent"), &url, &["logs", event]).await;
+    assert!(newest.status.success() && newest.stdout.is_empty());
+    assert!(text(&newest.stderr).contains("--from 0 looks at all blocks"), "{newest:?}");
     // The answers of the node are printed as they came.
     for (arguments, method, params) in [
         (&["block", "2", "--full"][..], "eth_getBlockByNumber", json!(["0x2", true])),
