@@ -15,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.stream.Stream;
 import java.util.zip.GZIPInputStream;
 
 /** The published sets of tests, and seeds: a source of the tests of each module. */
@@ -49,6 +50,25 @@ public final class Sets {
     } catch (IOException error) {
       throw new UncheckedIOException(error);
     }
+  }
+
+  /** The tests of all files below a folder of the published ones, by name. */
+  @SuppressWarnings("unchecked")
+  public static Map<String, Map<String, Object>> fixtures(String below) {
+    Path folder = folder("DEPONENT_FIXTURES", "ethereum-tests");
+    Map<String, Map<String, Object>> tests = new LinkedHashMap<>();
+    if (folder == null) {
+      return tests;
+    }
+    try (Stream<Path> files = Files.walk(folder.resolve(below))) {
+      for (Path file : files.filter(path -> path.toString().endsWith(".json")).sorted().toList()) {
+        ((Map<String, Map<String, Object>>) tree(new JsonReader(Files.readAllBytes(file))))
+            .forEach((name, test) -> tests.put(file.getFileName() + " " + name, test));
+      }
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+    return tests;
   }
 
   private static Path folder(String variable, String below) {

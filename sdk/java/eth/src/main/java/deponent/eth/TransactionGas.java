@@ -72,8 +72,8 @@ final class TransactionGas {
     }
     BigInteger limit = new BigInteger(Long.toUnsignedString(transaction.gasLimit()));
     BigInteger most = limit.multiply(transaction.maxFeePerGas().toBigInteger());
-    if (most.add(transaction.value().toBigInteger()).bitLength() > 256) {
-      return Optional.of("gas and value that cost more than 2^256 wei");
+    if (most.bitLength() > 256) {
+      return Optional.of("gas that costs more than 2^256 wei");
     }
     if (transaction.to() == null && transaction.data().size() > LONGEST_INIT_CODE) {
       return Optional.of(

@@ -212,7 +212,7 @@ class TransactionTest {
     builder.gasLimit(21_000);
     fault("a tip of 6 wei, which is more", builder.build());
     builder.fees(Wei.of(BigInteger.ONE.shiftLeft(255)), Wei.ZERO);
-    fault("cost more than 2^256", builder.build());
+    fault("costs more than 2^256", builder.build());
     builder.fees(Wei.of(6), Wei.of(6));
     assertTrue(builder.build().fault().isEmpty());
     fault("no blobs", builder.blobs(List.of(), Wei.ZERO).build());

@@ -1,0 +1,7 @@
+/**
+ * Private keys, what they sign, and who signed.
+ *
+ * <p>The arithmetic of secp256k1 is BouncyCastle's, or libsecp256k1's where {@code
+ * deponent-secp256k1} is there; both give the same bytes.
+ */
+package deponent.wallet;
