@@ -1,25 +1,48 @@
 //! Receipts, as JSON-RPC shows them.
 
 use alloy_consensus::Transaction as _;
+use alloy_primitives::Address;
 use alloy_rpc_types_eth::{Log, TransactionReceipt};
-use engine::BlockRecord;
-use execution::ChainSpec;
+use engine::{BlockRecord, PendingBlock};
+use execution::{ChainSpec, Receipt, SealedBlock};
 use rpc::{Code, Error, Json, Pieces};
 
 type ShownReceipt = TransactionReceipt<alloy_consensus::ReceiptEnvelope<Log>>;
 
+/// A block of the chain, or the pending one, with what its transactions left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Contents<'a> {
+    pub(crate) block: &'a SealedBlock,
+    pub(crate) senders: &'a [Address],
+    pub(crate) receipts: &'a [Receipt],
+}
+
+impl<'a> From<&'a BlockRecord> for Contents<'a> {
+    fn from(record: &'a BlockRecord) -> Self {
+        let BlockRecord { block, senders, receipts, .. } = record;
+        Self { block, senders, receipts }
+    }
+}
+
+impl<'a> From<&'a PendingBlock> for Contents<'a> {
+    fn from(pending: &'a PendingBlock) -> Self {
+        let PendingBlock { block, senders, receipts, .. } = pending;
+        Self { block, senders, receipts }
+    }
+}
+
 /// The receipt of the block's transaction at `index`.
 pub(crate) fn receipt(chain: &ChainSpec, record: &BlockRecord, index: usize) -> ShownReceipt {
     let before = Before::of(&record.receipts[..index]);
-    shown_receipt(record, index, before, blob_fee(chain, record))
+    shown_receipt(record.into(), index, before, blob_fee(chain, &record.block))
 }
 
 /// The receipts of a block, each in a list of its own.
 pub(crate) fn single_receipts(chain: &ChainSpec, record: &BlockRecord) -> Result<Vec<Json>, Error> {
-    let blob_fee = blob_fee(chain, record);
+    let blob_fee = blob_fee(chain, &record.block);
     let mut before = Before::default();
     let single = record.receipts.iter().enumerate().map(|(index, receipt)| {
-        let shown = Json::of(&[shown_receipt(record, index, before, blob_fee)]);
+        let shown = Json::of(&[shown_receipt(record.into(), index, before, blob_fee)]);
         before = before.and(receipt);
         shown
     });
@@ -28,12 +51,12 @@ pub(crate) fn single_receipts(chain: &ChainSpec, record: &BlockRecord) -> Result
 
 /// The receipts of a block. They are rendered one by one: all logs of a block may have 70 MB as
 /// JSON, and more as values.
-pub(crate) fn block_receipts(chain: &ChainSpec, record: &BlockRecord) -> Result<Json, Error> {
-    let blob_fee = blob_fee(chain, record);
+pub(crate) fn block_receipts(chain: &ChainSpec, contents: Contents<'_>) -> Result<Json, Error> {
+    let blob_fee = blob_fee(chain, contents.block);
     let mut before = Before::default();
     let mut shown = Pieces::from(vec![b'[']);
-    for (index, receipt) in record.receipts.iter().enumerate() {
-        let receipt_shown = shown_receipt(record, index, before, blob_fee);
+    for (index, receipt) in contents.receipts.iter().enumerate() {
+        let receipt_shown = shown_receipt(contents, index, before, blob_fee);
         let mut text = if index == 0 { Vec::new() } else { vec![b','] };
         serde_json::to_writer(&mut text, &receipt_shown)
             .map_err(|fault| Error::new(Code::Internal, fault))?;
@@ -44,8 +67,8 @@ pub(crate) fn block_receipts(chain: &ChainSpec, record: &BlockRecord) -> Result<
     Ok(shown.into())
 }
 
-fn blob_fee(chain: &ChainSpec, record: &BlockRecord) -> Option<u128> {
-    let header = &record.block.header;
+fn blob_fee(chain: &ChainSpec, block: &SealedBlock) -> Option<u128> {
+    let header = &block.header;
     header.blob_fee(chain.blob_params(header.timestamp)?)
 }
 
@@ -69,12 +92,12 @@ impl Before {
 
 /// The receipt of the block's transaction at `index`.
 fn shown_receipt(
-    record: &BlockRecord,
+    contents: Contents<'_>,
     index: usize,
     before: Before,
     blob_fee: Option<u128>,
 ) -> ShownReceipt {
-    let BlockRecord { block, senders, receipts, .. } = record;
+    let Contents { block, senders, receipts } = contents;
     let (hash, header) = (block.hash(), &block.header);
     let (transaction, sender) = (&block.body.transactions[index], &senders[index]);
     let receipt = &receipts[index];

@@ -11,6 +11,7 @@ use rpc::{Code, Error};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
 use super::{Api, refusal};
+use crate::receipts::Contents;
 
 /// `BlockNumberOrTag`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,31 @@ pub(super) enum NumberOrTag {
 pub(super) enum BlockId {
     Number(NumberOrTag),
     Hash { hash: B256, require_canonical: bool },
+}
+
+/// A valid block, or the pending one.
+#[derive(Debug, Clone)]
+pub(super) enum AnyBlock {
+    Valid(Arc<BlockRecord>),
+    Pending(Arc<PendingBlock>),
+}
+
+impl AnyBlock {
+    /// The block, with what its transactions left.
+    pub(super) fn contents(&self) -> Contents<'_> {
+        match self {
+            Self::Valid(record) => (&**record).into(),
+            Self::Pending(pending) => (&**pending).into(),
+        }
+    }
+
+    /// The valid block; `None` for the pending one.
+    pub(super) const fn record(&self) -> Option<&Arc<BlockRecord>> {
+        match self {
+            Self::Valid(record) => Some(record),
+            Self::Pending(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for BlockId {
@@ -79,6 +105,14 @@ impl Api {
             }
             error => refusal(error),
         })
+    }
+
+    /// The block meant, or the pending one; `None` where there is none.
+    pub(super) fn any_block(&self, id: &BlockId) -> Result<Option<AnyBlock>, Error> {
+        match id {
+            BlockId::Number(NumberOrTag::Pending) => Ok(Some(AnyBlock::Pending(self.pending()?))),
+            id => Ok(self.block_by_id(id)?.map(AnyBlock::Valid)),
+        }
     }
 
     /// The block meant whose state is read; `None` where there is none.

@@ -14,7 +14,7 @@ pub(super) fn execution_witness(api: &Api, mut params: Params<'_>) -> Result<Jso
     let id: BlockId = params.next("block")?;
     mode(params)?;
     if id == BlockId::Number(NumberOrTag::Pending) {
-        return Err(refuse("there is no pending block, so it has no witness"));
+        return Err(refuse("a pending block has no witness"));
     }
     let record = api.block_by_id(&id)?.ok_or_else(|| refuse(&format!("there is no {id}")))?;
     answer(api, &record)

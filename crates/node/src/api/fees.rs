@@ -1,8 +1,6 @@
 //! Prices of gas: suggestions, and the history of fees.
 
-use std::sync::Arc;
-
-use alloy_consensus::Transaction as _;
+use alloy_consensus::{Header, Transaction as _};
 use alloy_eips::eip1559::{BaseFeeParams, INITIAL_BASE_FEE};
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{U64, U256};
@@ -11,9 +9,10 @@ use rpc::{Code, Error, Json, Params};
 use serde_json::json;
 
 use super::Api;
-use super::blocks::NumberOrTag;
+use super::blocks::{AnyBlock, BlockId, NumberOrTag};
 use super::lenient::HexOrDecimal;
 use crate::limits::{FEE_HISTORY_BLOCKS, FEE_PERCENTILES};
+use crate::receipts::Contents;
 
 /// Blocks that a suggestion looks at, with at least two tips each, as geth.
 const SAMPLED_BLOCKS: usize = 20;
@@ -45,14 +44,14 @@ pub(super) fn tip(api: &Api, params: Params<'_>) -> Result<Json, Error> {
 pub(super) fn next_base_fee(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
     let head = api.head()?;
-    Json::of(&U256::from(base_fee_after(api, &head)))
+    Json::of(&U256::from(base_fee_after(api, &head.block.header)))
 }
 
 /// `eth_blobBaseFee`: of the head, as geth; `null` before Cancun.
 pub(super) fn blob_base_fee(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     params.end()?;
     let head = api.head()?;
-    Json::of(&blob_fees(api, &head).map(|(fee, _)| U256::from(fee)))
+    Json::of(&blob_fees(api, &head.block.header).map(|(fee, _)| U256::from(fee)))
 }
 
 /// The tip of a percentile of the lowest tips in the newest blocks (geth's gas price oracle).
@@ -101,14 +100,9 @@ pub(super) fn history(api: &Api, mut params: Params<'_>) -> Result<Json, Error> 
     params.end()?;
     let percentiles = percentiles.unwrap_or_default();
     check_percentiles(&percentiles)?;
-    let newest = match newest {
-        // There is no pending block.
-        NumberOrTag::Pending => (NumberOrTag::Latest, 1),
-        newest => (newest, 0),
-    };
-    let count = count.min(FEE_HISTORY_BLOCKS).saturating_sub(newest.1);
+    let count = count.min(FEE_HISTORY_BLOCKS);
     let head = api.head()?.number();
-    if let NumberOrTag::Number(number) = newest.0
+    if let NumberOrTag::Number(number) = newest
         && number > head
     {
         let detail = format!(
@@ -119,24 +113,26 @@ pub(super) fn history(api: &Api, mut params: Params<'_>) -> Result<Json, Error> 
     if count == 0 {
         return Json::of(&json!({"oldestBlock": "0x0", "gasUsedRatio": null}));
     }
-    let Some(newest) = api.block_by_number(newest.0)? else {
+    let Some(newest) = api.any_block(&BlockId::Number(newest))? else {
         let detail = "there is no such block: the consensus client has named none yet";
         return Err(Error::new(Code::Server, detail));
     };
-    let mut records = vec![newest];
-    while (records.len() as u64) < count
-        && let Some(last) = records.last().filter(|last| last.number() > 0)
-        && let Some(parent) = api.block(last.block.header.parent_hash)?
+    let mut blocks = vec![newest];
+    while (blocks.len() as u64) < count
+        && let Some(last) = blocks.last().map(|block| &block.contents().block.header)
+        && last.number > 0
+        && let Some(parent) = api.block(last.parent_hash)?
     {
-        records.push(parent);
+        blocks.push(AnyBlock::Valid(parent));
     }
-    records.reverse();
+    blocks.reverse();
     let mut fees = FeeHistory::default();
-    for record in &records {
-        fees.add(api, record, &percentiles)?;
+    for block in &blocks {
+        fees.add(api, block, &percentiles)?;
     }
-    fees.end(api, &records[records.len() - 1]);
-    Json::of(&fees.shown(records[0].number(), !percentiles.is_empty()))
+    fees.end(api, &blocks[blocks.len() - 1].contents().block.header);
+    let oldest = blocks[0].contents().block.header.number;
+    Json::of(&fees.shown(oldest, !percentiles.is_empty()))
 }
 
 fn check_percentiles(percentiles: &[f64]) -> Result<(), Error> {
@@ -163,11 +159,11 @@ struct FeeHistory {
 }
 
 impl FeeHistory {
-    fn add(&mut self, api: &Api, record: &BlockRecord, percentiles: &[f64]) -> Result<(), Error> {
-        let header = &record.block.header;
+    fn add(&mut self, api: &Api, block: &AnyBlock, percentiles: &[f64]) -> Result<(), Error> {
+        let header = &block.contents().block.header;
         self.base_fees.push(U256::from(header.base_fee_per_gas.unwrap_or_default()));
         self.gas_used_ratios.push(header.gas_used as f64 / header.gas_limit as f64);
-        self.blob_fees.push(U256::from(blob_fees(api, record).map_or(0, |(fee, _)| fee)));
+        self.blob_fees.push(U256::from(blob_fees(api, header).map_or(0, |(fee, _)| fee)));
         let blob_params = api.engine.chain().blob_params(header.timestamp);
         let most = blob_params.map_or(0, |params| params.max_blob_gas_per_block());
         let ratio = match (header.blob_gas_used, most) {
@@ -176,18 +172,18 @@ impl FeeHistory {
         };
         self.blob_gas_used_ratios.push(ratio);
         if !percentiles.is_empty() {
-            if !record.has_body() {
-                let number = record.number();
+            if block.record().is_some_and(|record| !record.has_body()) {
+                let number = header.number;
                 let detail = format!("block {number} is not kept, so its rewards are not known");
                 return Err(Error::new(Code::PrunedHistory, detail));
             }
-            self.rewards.push(rewards(record, percentiles));
+            self.rewards.push(rewards(block.contents(), percentiles));
         }
         Ok(())
     }
 
     /// The fees of the block after the last.
-    fn end(&mut self, api: &Api, last: &Arc<BlockRecord>) {
+    fn end(&mut self, api: &Api, last: &Header) {
         self.base_fees.push(U256::from(base_fee_after(api, last)));
         self.blob_fees.push(U256::from(blob_fees(api, last).map_or(0, |(_, next)| next)));
     }
@@ -208,8 +204,7 @@ impl FeeHistory {
 }
 
 /// The base fee of the block after this one; zero before London.
-fn base_fee_after(api: &Api, record: &BlockRecord) -> u64 {
-    let header = &record.block.header;
+fn base_fee_after(api: &Api, header: &Header) -> u64 {
     let next = header.next_block_base_fee(BaseFeeParams::ethereum());
     let is_london = api.engine.chain().is_london_active_at_block(header.number + 1);
     next.unwrap_or(if is_london { INITIAL_BASE_FEE } else { 0 })
@@ -217,15 +212,14 @@ fn base_fee_after(api: &Api, record: &BlockRecord) -> u64 {
 
 /// The price of blob gas in a block, and in the next one by the same parameters; `None` before
 /// Cancun.
-fn blob_fees(api: &Api, record: &BlockRecord) -> Option<(u128, u128)> {
-    let header = &record.block.header;
+fn blob_fees(api: &Api, header: &Header) -> Option<(u128, u128)> {
     let params = api.engine.chain().blob_params(header.timestamp)?;
     Some((header.blob_fee(params)?, header.next_block_blob_fee(params)?))
 }
 
 /// The tips at these percentiles of a block's gas, by ascending tip.
-fn rewards(record: &BlockRecord, percentiles: &[f64]) -> Vec<U256> {
-    let BlockRecord { block, receipts, .. } = record;
+fn rewards(contents: Contents<'_>, percentiles: &[f64]) -> Vec<U256> {
+    let Contents { block, receipts, .. } = contents;
     let base_fee = block.header.base_fee_per_gas.unwrap_or_default();
     let mut before = 0;
     let mut paid = Vec::new();

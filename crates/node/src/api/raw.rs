@@ -5,10 +5,10 @@ use std::sync::Arc;
 use alloy_eips::eip2718::Encodable2718;
 use alloy_primitives::Bytes;
 use engine::BlockRecord;
-use engine_api::json::Quantity;
+use execution::SealedBlock;
 use rpc::{Code, Error, Json, Params, Pieces};
 
-use super::blocks::BlockId;
+use super::blocks::{AnyBlock, BlockId};
 use super::transactions::{hash, hash_and_index, number_and_index, whole};
 use super::{Api, refusal};
 
@@ -44,30 +44,29 @@ pub(super) fn transaction(api: &Api, params: Params<'_>) -> Result<Json, Error> 
     if let Some(pooled) = api.waiting(hash).filter(|_| !matches!(found, Ok(Some(_)))) {
         return Ok(data(pooled.transaction().encoded_2718()));
     }
-    let transaction = found?.and_then(|(record, index)| encoded(&record, index));
+    let transaction = found?.and_then(|(record, index)| encoded(&record.block, index));
     Ok(data(transaction.unwrap_or_default()))
 }
 
 /// `eth_getRawTransactionByBlockHashAndIndex`: in a block of any branch.
 pub(super) fn by_hash_and_index(api: &Api, params: Params<'_>) -> Result<Json, Error> {
-    let (record, index) = hash_and_index(api, params, "transaction index")?;
-    at_index(record, index)
+    let (block, index) = hash_and_index(api, params, "transaction index")?;
+    Ok(at_index(block.as_ref(), index))
 }
 
-/// `eth_getRawTransactionByBlockNumberAndIndex`.
+/// `eth_getRawTransactionByBlockNumberAndIndex`: in a block of the chain, or in the pending one.
 pub(super) fn by_number_and_index(api: &Api, params: Params<'_>) -> Result<Json, Error> {
-    let (record, index) = number_and_index(api, params, "transaction index")?;
-    at_index(record, index)
+    let (block, index) = number_and_index(api, params, "transaction index")?;
+    Ok(at_index(block.as_ref(), index))
 }
 
-fn at_index(record: Option<Arc<BlockRecord>>, index: Quantity) -> Result<Json, Error> {
-    let index = usize::try_from(index.0).unwrap_or(usize::MAX);
-    let transaction = whole(record)?.and_then(|record| encoded(&record, index));
-    Ok(data(transaction.unwrap_or_default()))
+fn at_index(block: Option<&AnyBlock>, index: usize) -> Json {
+    let transaction = block.and_then(|block| encoded(block.contents().block, index));
+    data(transaction.unwrap_or_default())
 }
 
-fn encoded(record: &BlockRecord, index: usize) -> Option<Vec<u8>> {
-    record.block.body.transactions.get(index).map(Encodable2718::encoded_2718)
+fn encoded(block: &SealedBlock, index: usize) -> Option<Vec<u8>> {
+    block.body.transactions.get(index).map(Encodable2718::encoded_2718)
 }
 
 fn whole_block(api: &Api, params: Params<'_>) -> Result<Arc<BlockRecord>, Error> {

@@ -1,21 +1,20 @@
 //! `debug_trace*`: calls, and transactions run again, under a tracer. Words of errors are geth's.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use engine::BlockRecord;
 use engine_api::json::{Data, FixedData, Object};
 use execution::{TraceOptions, Traced, TracerConfig, decode_block, recover_senders};
 use rpc::{Code, Error, Json, Params, Pieces};
 
-use super::blocks::{BlockId, NumberOrTag};
+use super::blocks::{AnyBlock, BlockId, NumberOrTag};
 use super::trace_config::TraceConfig;
 use super::trace_turns::TraceTurn;
 use super::transactions::whole;
 use super::{Api, call as calls, refusal};
 use crate::call_bounds::deadline;
 use crate::limits::EVM_TRACE_BYTES;
+use crate::receipts::Contents;
 
 /// `debug_traceTransaction`: of a transaction in a canonical block.
 pub(super) fn transaction(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
@@ -25,7 +24,7 @@ pub(super) fn transaction(api: &Api, mut params: Params<'_>) -> Result<Json, Err
     let Some((record, index)) = found else {
         return Err(Error::failed_call("transaction not found".into()));
     };
-    let answers = traced(api, &record, Some(index), &config)?;
+    let answers = traced(api, &AnyBlock::Valid(record), Some(index), &config)?;
     let answer = answers.into_iter().next();
     let answer = answer.ok_or_else(|| Error::new(Code::Internal, "no transaction was traced"))?;
     Ok(json(answer))
@@ -38,21 +37,22 @@ pub(super) fn block_by_hash(api: &Api, mut params: Params<'_>) -> Result<Json, E
     let hash = B256::from(hash);
     let record = api.block(hash)?;
     let record = record.ok_or_else(|| Error::failed_call(format!("block {hash} not found")))?;
-    Ok(all(&record, traced(api, &record, None, &config)?))
+    let block = AnyBlock::Valid(record);
+    Ok(all(block.contents(), traced(api, &block, None, &config)?))
 }
 
-/// `debug_traceBlockByNumber`.
+/// `debug_traceBlockByNumber`: of a block of the chain, or of the pending one.
 pub(super) fn block_by_number(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let id: NumberOrTag = params.next("block")?;
     let config = config(params)?;
-    let record = api.block_by_number(id)?;
-    let record = record.ok_or_else(|| {
+    let block = api.any_block(&BlockId::Number(id))?;
+    let block = block.ok_or_else(|| {
         Error::failed_call(match id {
             NumberOrTag::Number(number) => format!("block #{number} not found"),
             other => format!("there is no {}", BlockId::Number(other)),
         })
     })?;
-    Ok(all(&record, traced(api, &record, None, &config)?))
+    Ok(all(block.contents(), traced(api, &block, None, &config)?))
 }
 
 /// `debug_traceBlock`: of a block that is given, on the state after its parent.
@@ -120,19 +120,20 @@ pub(super) fn begin(
     Ok((turn, TraceOptions { tracer, deadline, bytes: EVM_TRACE_BYTES }))
 }
 
-/// Traces a transaction of a known block, or all.
+/// Traces a transaction of a block, or all.
 fn traced(
     api: &Api,
-    record: &Arc<BlockRecord>,
+    block: &AnyBlock,
     index: Option<usize>,
     config: &TraceConfig<'_>,
 ) -> Result<Vec<String>, Error> {
-    if record.number() == 0 {
+    let Contents { block: traced, senders, .. } = block.contents();
+    if traced.header.number == 0 {
         return Err(Error::failed_call("genesis is not traceable".into()));
     }
-    whole(Some(record.clone()))?;
+    whole(block.record().cloned())?;
     let (_turn, options) = begun(api, config)?;
-    let traced = api.engine.trace_block(&record.block, &record.senders, index, &options);
+    let traced = api.engine.trace_block(traced, &senders, index, &options);
     done(traced.map_err(refusal)?)
 }
 
@@ -157,8 +158,8 @@ pub(super) fn json(answer: String) -> Json {
 }
 
 /// The answers to a block's transactions.
-fn all(record: &BlockRecord, answers: Vec<String>) -> Json {
-    let hashes: Vec<_> = record.block.body.transactions.iter().map(|it| *it.hash()).collect();
+fn all(contents: Contents<'_>, answers: Vec<String>) -> Json {
+    let hashes: Vec<_> = contents.block.body.transactions.iter().map(|it| *it.hash()).collect();
     list(&hashes, answers)
 }
 

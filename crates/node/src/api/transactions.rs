@@ -10,21 +10,21 @@ use engine_api::json::{FixedData, Quantity};
 use execution::SealedBlock;
 use rpc::{Code, Error, Json, Params};
 
-use super::blocks::{BlockId, NumberOrTag};
+use super::blocks::{AnyBlock, BlockId, NumberOrTag};
 use super::{Api, refusal};
 use crate::receipts::{block_receipts, receipt};
 use crate::unmined::Unmined;
 
 /// `eth_getTransactionByBlockHashAndIndex`: in a block of any branch.
 pub(super) fn by_hash_and_index(api: &Api, params: Params<'_>) -> Result<Json, Error> {
-    let (record, index) = hash_and_index(api, params, "transaction index")?;
-    at_index(record, index)
+    let (block, index) = hash_and_index(api, params, "transaction index")?;
+    at_index(block.as_ref(), index)
 }
 
-/// `eth_getTransactionByBlockNumberAndIndex`.
+/// `eth_getTransactionByBlockNumberAndIndex`: in a block of the chain, or in the pending one.
 pub(super) fn by_number_and_index(api: &Api, params: Params<'_>) -> Result<Json, Error> {
-    let (record, index) = number_and_index(api, params, "transaction index")?;
-    at_index(record, index)
+    let (block, index) = number_and_index(api, params, "transaction index")?;
+    at_index(block.as_ref(), index)
 }
 
 /// `eth_getTransactionByHash`: in a canonical block, or in the pool.
@@ -61,53 +61,69 @@ pub(super) fn hash(mut params: Params<'_>) -> Result<B256, Error> {
 
 /// `eth_getBlockTransactionCountByHash`: of a block of any branch.
 pub(super) fn count_by_hash(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let hash: FixedData<32> = params.next("block hash")?;
-    params.end()?;
-    count(api.block(B256::from(hash))?)
+    count(named_by_hash(api, &mut params)?, params)
 }
 
-/// `eth_getBlockTransactionCountByNumber`.
+/// `eth_getBlockTransactionCountByNumber`: of a block of the chain, or of the pending one.
 pub(super) fn count_by_number(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let id: NumberOrTag = params.next("block")?;
-    params.end()?;
-    if id == NumberOrTag::Pending {
-        return Json::of(&U64::from(api.pending()?.block.body.transactions.len()));
-    }
-    count(api.block_by_number(id)?)
+    count(named_by_number(api, &mut params)?, params)
 }
 
-/// `eth_getBlockReceipts`.
+/// `eth_getBlockReceipts`: of a block of any branch, or of the pending one.
 pub(super) fn receipts(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let id: BlockId = params.next("block")?;
     params.end()?;
-    match whole(api.block_by_id(&id)?)? {
-        Some(record) => block_receipts(api.engine.chain(), &record),
+    match whole_block(api.any_block(&id)?)? {
+        Some(block) => block_receipts(api.engine.chain(), block.contents()),
         None => Json::of(&()),
     }
 }
 
-/// The block that a hash names, of any branch, and a place in it.
+/// The block that a hash names, of any branch, with its body.
+pub(super) fn named_by_hash(api: &Api, params: &mut Params<'_>) -> Result<Option<AnyBlock>, Error> {
+    let hash: FixedData<32> = params.next("block hash")?;
+    whole_block(api.block(B256::from(hash))?.map(AnyBlock::Valid))
+}
+
+/// The block of the chain that a number or tag names, or the pending one, with its body.
+pub(super) fn named_by_number(
+    api: &Api,
+    params: &mut Params<'_>,
+) -> Result<Option<AnyBlock>, Error> {
+    let id: NumberOrTag = params.next("block")?;
+    whole_block(api.any_block(&BlockId::Number(id))?)
+}
+
+/// The block that a hash names, and a place in it.
 pub(super) fn hash_and_index(
     api: &Api,
     mut params: Params<'_>,
     index_name: &str,
-) -> Result<(Option<Arc<BlockRecord>>, Quantity), Error> {
-    let hash: FixedData<32> = params.next("block hash")?;
-    let index = params.next(index_name)?;
-    params.end()?;
-    Ok((api.block(B256::from(hash))?, index))
+) -> Result<(Option<AnyBlock>, usize), Error> {
+    let block = named_by_hash(api, &mut params)?;
+    Ok((block, index(params, index_name)?))
 }
 
-/// The canonical block that a number or tag names, and a place in it.
+/// The block that a number or tag names, and a place in it.
 pub(super) fn number_and_index(
     api: &Api,
     mut params: Params<'_>,
     index_name: &str,
-) -> Result<(Option<Arc<BlockRecord>>, Quantity), Error> {
-    let id: NumberOrTag = params.next("block")?;
-    let index = params.next(index_name)?;
+) -> Result<(Option<AnyBlock>, usize), Error> {
+    let block = named_by_number(api, &mut params)?;
+    Ok((block, index(params, index_name)?))
+}
+
+/// The last parameter, a place in a block.
+fn index(mut params: Params<'_>, name: &str) -> Result<usize, Error> {
+    let Quantity(index) = params.next(name)?;
     params.end()?;
-    Ok((api.block_by_number(id)?, index))
+    Ok(usize::try_from(index).unwrap_or(usize::MAX))
+}
+
+fn whole_block(block: Option<AnyBlock>) -> Result<Option<AnyBlock>, Error> {
+    whole(block.as_ref().and_then(AnyBlock::record).cloned())?;
+    Ok(block)
 }
 
 /// A block with its body.
@@ -123,13 +139,15 @@ pub(super) fn whole(record: Option<Arc<BlockRecord>>) -> Result<Option<Arc<Block
     }
 }
 
-fn at_index(record: Option<Arc<BlockRecord>>, index: Quantity) -> Result<Json, Error> {
-    let index = usize::try_from(index.0).unwrap_or(usize::MAX);
-    Json::of(&whole(record)?.and_then(|record| transaction(&record, index)))
+fn at_index(block: Option<&AnyBlock>, index: usize) -> Result<Json, Error> {
+    let contents = block.map(AnyBlock::contents);
+    Json::of(&contents.and_then(|it| shown_transaction(it.block, it.senders, index)))
 }
 
-fn count(record: Option<Arc<BlockRecord>>) -> Result<Json, Error> {
-    Json::of(&whole(record)?.map(|record| U64::from(record.block.body.transactions.len())))
+fn count(block: Option<AnyBlock>, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    let count = |block: &AnyBlock| U64::from(block.contents().block.body.transactions.len());
+    Json::of(&block.as_ref().map(count))
 }
 
 /// The block's transaction at `index`, where it has so many.

@@ -276,7 +276,9 @@ impl Feed {
             let record = self.block(*hash).filter(|record| !record.receipts.is_empty());
             let Some(record) = record else { continue };
             if whole.has_subscriptions() {
-                whole.publish(block_receipts(self.engine.chain(), &record).expect(HAS_FORM));
+                whole.publish(
+                    block_receipts(self.engine.chain(), (&*record).into()).expect(HAS_FORM),
+                );
             }
             if receipts.has_subscriptions() {
                 let items = single_receipts(self.engine.chain(), &record).expect(HAS_FORM);

@@ -184,7 +184,7 @@ async fn witnesses_are_shown_of_every_block_on_any_branch() {
         (json!(["0x0"]), "genesis"),
         (json!(["earliest"]), "genesis"),
         (json!([genesis_hash]), "genesis"),
-        (json!(["pending"]), "no pending block"),
+        (json!(["pending"]), "pending block has no witness"),
         (json!(["0x9"]), "there is no"),
         (json!(["finalized"]), "there is no"),
         (json!([B256::repeat_byte(9)]), "there is no"),

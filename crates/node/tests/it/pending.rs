@@ -66,10 +66,6 @@ async fn the_pending_block_has_what_the_pool_has() {
     let simulation = json!([{"blockStateCalls": [{}]}, "pending"]);
     let simulated = chain.node.public("eth_simulateV1", simulation).await.expect("a block");
     assert_eq!(simulated[0]["number"], "0x3");
-    for params in [json!(["pending"]), json!([{"blockNumber": "pending"}])] {
-        let receipts = chain.node.public("eth_getBlockReceipts", params).await;
-        assert_eq!(receipts, Ok(Value::Null), "it is in no chain");
-    }
     let error = chain.node.public("eth_getProof", json!([sender, [], "pending"])).await;
     let error = error.expect_err("no proof");
     assert!(error.is(Code::InvalidParams) && error.message.contains("no proofs"), "{error}");
@@ -123,6 +119,13 @@ async fn calls_and_reads_see_what_waits_on_a_chain_for_tests() {
     let simulated = dev.ok("eth_simulateV1", simulation).await;
     assert_eq!(simulated[0]["calls"][0]["returnData"], cases[4].3);
 
+    let mut asked = Vec::new();
+    for (method, mut params) in of_its_transactions() {
+        params.insert(0, json!("pending"));
+        let answer = dev.ok(method, json!(params)).await;
+        asked.push((method, params, answer));
+    }
+
     // The change of a helper is seen at once.
     dev.ok("anvil_setBalance", json!([OTHER, "0x10"])).await;
     assert_eq!(dev.ok("eth_getBalance", json!([OTHER, "pending"])).await, "0x15");
@@ -144,6 +147,63 @@ async fn calls_and_reads_see_what_waits_on_a_chain_for_tests() {
         let pending = if *method == "eth_getBalance" { &json!("0x15") } else { pending };
         assert_eq!(dev.ok(method, with(params, "latest")).await, *pending, "{method}");
     }
+    check_mined(&mut dev, asked).await;
     let empty = dev.ok("eth_getBlockByNumber", json!(["pending", false])).await;
     assert_eq!((&empty["number"], &empty["transactions"]), (&json!("0x2"), &json!([])));
+}
+
+/// Methods that say something of a block's transactions, and what they are asked beside the block.
+fn of_its_transactions() -> Vec<(&'static str, Vec<Value>)> {
+    vec![
+        ("eth_getTransactionByBlockNumberAndIndex", vec![json!("0x1")]),
+        ("eth_getTransactionByBlockNumberAndIndex", vec![json!("0x2")]),
+        ("eth_getRawTransactionByBlockNumberAndIndex", vec![json!("0x0")]),
+        ("eth_getBlockReceipts", vec![]),
+        ("debug_traceBlockByNumber", vec![json!({"tracer": "callTracer"})]),
+        ("eth_getUncleCountByBlockNumber", vec![]),
+        ("eth_getUncleByBlockNumberAndIndex", vec![json!("0x0")]),
+    ]
+}
+
+/// The mined block has what the pending one had, but for its fees, its time and its hash.
+async fn check_mined(dev: &mut Dev, asked: Vec<(&str, Vec<Value>, Value)>) {
+    let of_block = ["blockHash", "blockTimestamp", "effectiveGasPrice", "gasPrice"];
+    for (method, mut params, pending) in asked {
+        assert_eq!(
+            pending.is_null(),
+            method.contains("Uncle") && params.len() > 1 || params.get(1) == Some(&json!("0x2")),
+            "{method}"
+        );
+        params[0] = json!("latest");
+        let mined = dev.ok(method, json!(params)).await;
+        let without = |answer: Value| match answer {
+            Value::Object(members) => {
+                members.into_iter().filter(|(name, _)| !of_block.contains(&name.as_str())).collect()
+            }
+            other => other,
+        };
+        let without_all = |answer: Value| match answer {
+            Value::Array(list) => list.into_iter().map(without).collect(),
+            other => without(other),
+        };
+        assert_eq!(without_all(pending), without_all(mined), "{method}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_history_of_fees_ends_with_the_pending_block() {
+    let mut dev = Dev::start(&["--quiet", "--no-mining"]).await;
+    dev.ok("anvil_mine", json!(["0x2"])).await;
+    let fee = json!({"from": WHO, "to": OTHER, "maxPriorityFeePerGas": "0x7"});
+    dev.ok("eth_sendTransaction", json!([fee])).await;
+    let pending = dev.ok("eth_feeHistory", json!(["0x2", "pending", [50]])).await;
+    assert_eq!(
+        (&pending["oldestBlock"], &pending["reward"]),
+        (&json!("0x2"), &json!([["0x0"], ["0x7"]]))
+    );
+    dev.ok("evm_mine", json!([])).await;
+    assert_eq!(dev.ok("eth_feeHistory", json!(["0x2", "latest", [50]])).await, pending);
+    let whole = dev.ok("eth_feeHistory", json!(["0x400", "pending", []])).await;
+    let ratios = whole["gasUsedRatio"].as_array().expect("a list");
+    assert_eq!((&whole["oldestBlock"], ratios.len()), (&json!("0x0"), 5));
 }
