@@ -14,7 +14,7 @@
 use crate::cache::BlockCache;
 use crate::deadline::{Clock, Deadline};
 use crate::recorder::delegation_marker;
-use crate::trace::{View, Watch};
+use crate::trace::{Sent, View, Watch};
 use alloy_primitives::map::{AddressMap, B256Map};
 use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, Log, U256};
 use revm::context::TxEnv;
@@ -31,6 +31,7 @@ use revm::interpreter::{
 use revm::primitives::constants::CALL_STACK_LIMIT;
 use revm::primitives::hardfork::SpecId;
 use revm::state::{AccountInfo, EvmState};
+use std::collections::BTreeSet;
 
 /// The EVM's context in [`execute`](crate::execute).
 pub(crate) type Context<'a, S> = alloy_evm::eth::EthEvmContext<&'a mut BlockCache<S>>;
@@ -203,6 +204,25 @@ impl<S: witness::State> View for Context<'_, S> {
 
     fn authorities(&self) -> Vec<Address> {
         self.tx.authorization_list.iter().filter_map(AuthorizationTr::authority).collect()
+    }
+
+    fn authorization_refund(&mut self) -> u64 {
+        // Before the first frame nothing else raises a nonce, but the sender's is raised once.
+        let authorities: BTreeSet<_> = self.authorities().into_iter().collect();
+        let refunded = authorities.into_iter().map(|authority| {
+            let is_sender = authority == self.tx.caller;
+            let before = self.account_before(authority);
+            let is_new = before.is_none() && !is_sender;
+            let nonce = before.map_or(0, |account| account.nonce) + u64::from(is_sender);
+            let accepted = self.account(authority).nonce.saturating_sub(nonce);
+            accepted.saturating_sub(u64::from(is_new))
+        });
+        refunded.sum::<u64>() * self.cfg.gas_params.tx_eip7702_auth_refund_regular()
+    }
+
+    fn sent(&self) -> Sent {
+        let TxEnv { caller: from, kind: to, nonce, value, .. } = self.tx;
+        Sent { from, to, nonce, input: self.tx.data.clone(), value }
     }
 
     fn logs(&self) -> usize {

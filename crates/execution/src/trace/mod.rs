@@ -28,7 +28,7 @@ pub use parity::{ParityTypes, TraceFilter};
 pub use prestate::PrestateTracerConfig;
 pub use struct_logs::StructLogConfig;
 
-pub(crate) use view::View;
+pub(crate) use view::{Sent, View};
 pub(crate) use watch::{Place, TraceStop, TransactionEnd, Watch};
 
 use crate::deadline::Deadline;

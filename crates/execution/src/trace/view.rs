@@ -1,8 +1,19 @@
 //! The state as a tracer reads it while a transaction runs.
 
-use alloy_primitives::{Address, Bytes, U256};
+use alloy_primitives::{Address, Bytes, TxKind, U256};
 use revm::primitives::hardfork::SpecId;
 use revm::state::AccountInfo;
+
+/// A transaction before it runs.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) from: Address,
+    /// The account that is called, or that is to be created.
+    pub(crate) to: TxKind,
+    pub(crate) nonce: u64,
+    pub(crate) input: Bytes,
+    pub(crate) value: U256,
+}
 
 /// The state while a transaction runs, with what it has changed so far. A read that fails answers
 /// zero; the failure is kept and becomes the result of the run.
@@ -25,6 +36,11 @@ pub(crate) trait View {
     fn beneficiary(&self) -> Address;
     /// The accounts that have signed the transaction's authorizations (EIP-7702).
     fn authorities(&self) -> Vec<Address>;
+    /// The gas to be refunded for authorizations of accounts that were there (EIP-7702), which the
+    /// transaction is given before its first frame; none by the prices of Amsterdam.
+    fn authorization_refund(&mut self) -> u64;
+    /// The transaction, as it was sent.
+    fn sent(&self) -> Sent;
     /// Logs that the transaction has emitted so far, without those of frames that failed.
     fn logs(&self) -> usize;
 }

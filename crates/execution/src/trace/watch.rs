@@ -2,9 +2,9 @@
 
 use super::instruction::{Instruction, Judgement, name};
 use super::precompiled::precompiled_fault;
-use super::view::View;
+use super::view::{Sent, View};
 use crate::deadline::{Clock, Deadline};
-use alloy_primitives::{Address, B256, Bytes, Log, U256};
+use alloy_primitives::{Address, B256, Bytes, Log, TxKind, U256};
 use revm::bytecode::opcode as op;
 use revm::context_interface::result::ExecutionResult;
 use revm::interpreter::interpreter::EthInterpreter;
@@ -112,6 +112,8 @@ pub(crate) struct Watch {
     /// The most bytes of the answer.
     bytes: usize,
     frames: Vec<OpenFrame>,
+    /// Whether the first frame has begun.
+    has_begun: bool,
     running: Option<RunningInstruction>,
     pub(crate) stopped: Option<TraceStop>,
 }
@@ -139,19 +141,39 @@ struct RunningInstruction {
 impl Watch {
     pub(crate) fn new(tracer: Box<dyn Tracer>, deadline: Deadline, bytes: usize) -> Self {
         let (frames, running, stopped) = (Vec::new(), None, None);
-        Self { tracer, clock: Clock::new(deadline), bytes, frames, running, stopped }
+        let (clock, has_begun) = (Clock::new(deadline), false);
+        Self { tracer, clock, bytes, frames, has_begun, running, stopped }
     }
 
     /// The tracer's answer, or why the run was stopped.
     pub(crate) fn finish(
-        self,
+        mut self,
         end: &TransactionEnd<'_>,
         view: &mut dyn View,
     ) -> Result<String, TraceStop> {
-        match self.stopped {
-            Some(stop) => Err(stop),
-            None => Ok(self.tracer.finish(end, view)),
+        if let Some(stop) = self.stopped {
+            return Err(stop);
         }
+        if !self.has_begun {
+            self.tell_of_no_frame(end, view);
+        }
+        Ok(self.tracer.finish(end, view))
+    }
+
+    /// Tells of a transaction whose gas was used up before its first frame (EIP-2780), as of a
+    /// frame in which it was.
+    fn tell_of_no_frame(&mut self, end: &TransactionEnd<'_>, view: &mut dyn View) {
+        let Sent { from, to, nonce, input, value } = view.sent();
+        let (op, to) = match to {
+            TxKind::Call(to) => (op::CALL, to),
+            TxKind::Create => (op::CREATE, from.create(nonce)),
+        };
+        let (gas, value) = (end.gas_limit, Some(value));
+        self.tracer.enter(&Entry { depth: 0, op, from, to, input, gas, value }, view);
+        let (output, gas_used) = (&Bytes::new(), end.result.tx_gas_used());
+        let fault = failure(InstructionResult::OutOfGas, op);
+        let fault = Some(fault.as_str());
+        self.tracer.exit(&Exit { depth: 0, output, gas_used, fault, is_revert: false });
     }
 
     fn look_at_bounds(&mut self) {
@@ -286,7 +308,11 @@ impl Watch {
     }
 
     fn enter(&mut self, entry: Entry, view: &mut dyn View) {
-        let above = self.frames.last().map_or(0, |frame| frame.refunds.iter().sum());
+        let above = match self.frames.last() {
+            Some(frame) => frame.refunds.iter().sum(),
+            None => view.authorization_refund() as i64,
+        };
+        self.has_begun = true;
         if self.stopped.is_none() {
             self.tracer.enter(&entry, view);
         }

@@ -11,7 +11,7 @@ use testing::asm::*;
 use testing::world::{self, Signer, StartAccount, World, marker};
 use witness::{State, StateError};
 
-const MAIN: Address = address!("0x00000000000000000000000000000000000000a1");
+pub(crate) const MAIN: Address = address!("0x00000000000000000000000000000000000000a1");
 const OTHER: Address = address!("0x00000000000000000000000000000000000000a2");
 const IDENTITY: Address = address!("0x0000000000000000000000000000000000000004");
 const GAS: u64 = 1_000_000;
@@ -27,7 +27,7 @@ fn op(op: u8) -> Bytes {
     give(&[op])
 }
 
-fn rich() -> Address {
+pub(crate) fn rich() -> Address {
     Signer::new(1).address()
 }
 
