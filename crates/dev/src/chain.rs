@@ -1,4 +1,4 @@
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use engine::{
     Amendment, BlockRecord, Built, Engine, HeaderChoice, PendingBlock, StateHandle, StateNames,
     Verdict, WholeAccount,
 };
-use execution::Transaction;
+use execution::{GAS_LIMIT_MINIMUM, Transaction, next_base_fee};
 use pool::{HeadChange, Options, Pool, Pooled, Sent};
 
 use crate::Error;
@@ -101,6 +101,7 @@ impl DevChain {
             names: contracts().map(|(address, _)| (address, BTreeSet::new())).into(),
         };
         let chain = Arc::new(Self { engine, pool, interval, state: Mutex::new(state) });
+        chain.choose(chain.engine.heads().head)?;
         let (interval, weak) = (chain.interval.clone(), Arc::downgrade(&chain));
         std::thread::Builder::new()
             .name("mine".into())
@@ -235,14 +236,31 @@ impl DevChain {
         self.state().base_fee = Some(base_fee);
     }
 
+    /// The base fee of the next block, in wei: what was set, or what follows from the head.
+    ///
+    /// # Errors
+    /// [`Error::Engine`].
+    pub fn next_base_fee(&self) -> Result<u64, Error> {
+        let state = self.state();
+        let head = head(&self.engine)?;
+        Ok(state.base_fee.unwrap_or_else(|| next_base_fee(&head.block.header)))
+    }
+
     /// Sets the randomness of the next block.
     pub fn set_prev_randao(&self, prev_randao: B256) {
         self.state().prev_randao = Some(prev_randao);
     }
 
     /// Sets the gas limit of blocks from now on.
-    pub fn set_gas_limit(&self, gas_limit: u64) {
+    ///
+    /// # Errors
+    /// [`Error::GasLimit`] when no block has it.
+    pub fn set_gas_limit(&self, gas_limit: u64) -> Result<(), Error> {
+        if !(GAS_LIMIT_MINIMUM..=i64::MAX as u64).contains(&gas_limit) {
+            return Err(Error::GasLimit { given: gas_limit });
+        }
         self.state().gas_limit = Some(gas_limit);
+        Ok(())
     }
 
     /// Changes accounts at the head. Reads at the head, and all blocks from now on, see it.
@@ -380,10 +398,7 @@ impl DevChain {
         self.engine.restore(&snapshot.state)?;
         self.go_to(snapshot.head)?;
         self.drop_transactions(None);
-        for pooled in snapshot.waiting {
-            // One that cannot be there again was one of a state that is not there any more.
-            let _ = self.pool.add(pooled.transaction().clone());
-        }
+        self.add_again(snapshot.waiting);
         state.clock = snapshot.clock;
         state.snapshots.end(id);
         Ok(true)
@@ -399,23 +414,53 @@ impl DevChain {
     }
 
     /// Puts as many new blocks in the place of the last ones, with these transactions in the block
-    /// of this index.
+    /// of this index. `sign` makes each of them when the blocks before it are there. When it fails,
+    /// or a transaction is refused, the last blocks stay.
     ///
     /// # Errors
-    /// As [`roll_back`](Self::roll_back) and [`send`](Self::send).
-    pub fn reorganise(
+    /// [`Error::BeyondDepth`], those of `sign`; as [`roll_back`](Self::roll_back) and
+    /// [`send`](Self::send).
+    pub fn reorganise<T, E: From<Error>>(
         &self,
         depth: u64,
-        transactions: &[(Transaction, u64)],
-    ) -> Result<Vec<B256>, Error> {
+        transactions: Vec<(T, u64)>,
+        sign: impl FnMut(T) -> Result<Transaction, E>,
+    ) -> Result<Vec<B256>, E> {
+        if let Some(&(_, index)) = transactions.iter().find(|(_, index)| *index >= depth) {
+            return Err(Error::BeyondDepth { index, depth }.into());
+        }
         let mut state = self.state();
+        let (before, waiting) = (self.engine.heads().head, self.waiting());
+        let said = (state.clock.clone(), state.base_fee, state.prev_randao);
         self.go_back(depth)?;
+        let mined = self.mine_with(&mut state, depth, transactions, sign);
+        if mined.is_err() {
+            (state.clock, state.base_fee, state.prev_randao) = said;
+            self.go_to(before)?;
+            self.drop_transactions(None);
+            self.add_again(waiting);
+        }
+        mined
+    }
+
+    /// Mines so many blocks, with these transactions in the block of this index.
+    fn mine_with<T, E: From<Error>>(
+        &self,
+        state: &mut State,
+        blocks: u64,
+        transactions: Vec<(T, u64)>,
+        mut sign: impl FnMut(T) -> Result<Transaction, E>,
+    ) -> Result<Vec<B256>, E> {
+        let mut by_block = BTreeMap::<u64, Vec<T>>::new();
+        for (transaction, index) in transactions {
+            by_block.entry(index).or_default().push(transaction);
+        }
         let mut mined = Vec::new();
-        for index in 0..depth {
-            for (transaction, _) in transactions.iter().filter(|(_, at)| *at == index) {
-                self.pool.add(transaction.clone())?;
+        for index in 0..blocks {
+            for transaction in by_block.remove(&index).into_iter().flatten() {
+                self.pool.add(sign(transaction)?).map_err(Error::from)?;
             }
-            mined.push(self.mine_one(&mut state)?);
+            mined.push(self.mine_one(state)?);
         }
         Ok(mined)
     }
@@ -451,6 +496,7 @@ impl DevChain {
         let missing = missing_contracts(&self.engine)?;
         self.engine.amend(first, &[amendments, &missing].concat())?;
         state.first = self.engine.state_handle(first)?;
+        self.choose(first)?;
         self.pool_at(&*head(&self.engine)?, HashSet::new())?;
         self.forget(&mut state);
         Ok(())
@@ -475,6 +521,7 @@ impl DevChain {
 
     fn go_to(&self, hash: B256) -> Result<(), Error> {
         self.engine.reset_head(hash)?;
+        self.choose(hash)?;
         self.pool_at(&*head(&self.engine)?, HashSet::new())
     }
 
@@ -494,6 +541,13 @@ impl DevChain {
         let params = self.engine.chain().blob_params(state.clock.peek(header.timestamp));
         let least = params.and_then(|params| header.next_block_blob_fee(params));
         at_least("blob gas", fee, least.unwrap_or(0))
+    }
+
+    fn add_again(&self, waiting: Vec<Arc<Pooled>>) {
+        for pooled in waiting {
+            // One that cannot be there again was one of a state that is not there any more.
+            let _ = self.pool.add(pooled.transaction().clone());
+        }
     }
 
     fn mine_one(&self, state: &mut State) -> Result<B256, Error> {
@@ -545,15 +599,13 @@ impl DevChain {
         }
     }
 
-    /// Makes a block the head; an epoch behind it is safe, two are finalized.
+    /// Makes a block the head; an epoch behind it is safe, two are finalized, or the first block.
     fn choose(&self, hash: B256) -> Result<(), Error> {
         let number = self.engine.number(&hash)?.unwrap_or(0);
+        let first = self.engine.number(&self.engine.heads().genesis)?.unwrap_or(0);
         let behind = |depth: u64| {
-            let number = number.checked_sub(depth);
-            Ok::<_, Error>(match number {
-                Some(number) => self.engine.canonical_hash(number)?.unwrap_or(B256::ZERO),
-                None => B256::ZERO,
-            })
+            let number = number.saturating_sub(depth).max(first);
+            Ok::<_, Error>(self.engine.canonical_hash(number)?.unwrap_or(B256::ZERO))
         };
         let state = ForkchoiceState {
             head_block_hash: hash,

@@ -1,4 +1,5 @@
 use alloy_primitives::B256;
+use execution::GAS_LIMIT_MINIMUM;
 
 /// Why a chain for tests did not do what it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +35,23 @@ pub enum Error {
         fee: u64,
         /// Wei that the block costs.
         least: u64,
+    },
+    /// A transaction is for a block that is none of the new ones, in anvil's words.
+    #[error(
+        "Block number for reorg tx will exceed the reorged chain height. Block number {index} must \
+         not exceed (depth-1): the depth is {depth}"
+    )]
+    BeyondDepth {
+        /// The block's index among the new ones.
+        index: u64,
+        /// The number of new ones.
+        depth: u64,
+    },
+    /// No block has this gas limit.
+    #[error("a gas limit of {given}: that of a block is {GAS_LIMIT_MINIMUM} to 2^63-1")]
+    GasLimit {
+        /// The gas limit.
+        given: u64,
     },
     /// Accounts or slots of the state have no known names.
     #[error(

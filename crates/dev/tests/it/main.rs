@@ -255,7 +255,7 @@ fn amended_accounts_send_at_once() {
 fn the_next_header_is_as_it_was_said() {
     let chain = start();
     chain.set_next_base_fee(77);
-    chain.set_gas_limit(12_345_678);
+    chain.set_gas_limit(12_345_678).expect("a gas limit");
     chain.set_coinbase(OTHER);
     chain.set_prev_randao(B256::repeat_byte(5));
     let mined = chain.mine(2, None).expect("mined");
@@ -266,6 +266,10 @@ fn the_next_header_is_as_it_was_said() {
     assert_eq!((first.beneficiary, first.mix_hash), (OTHER, B256::repeat_byte(5)));
     assert!(second.base_fee_per_gas < Some(77) && second.gas_limit == 12_345_678);
     assert_ne!(second.mix_hash, B256::repeat_byte(5));
+    for given in [0, 4_999, 1 << 63, u64::MAX] {
+        assert_eq!(chain.set_gas_limit(given), Err(Error::GasLimit { given }));
+    }
+    chain.mine(1, None).expect("mined as before");
 }
 
 #[test]
@@ -278,13 +282,53 @@ fn blocks_are_taken_back_and_put_in_the_place_of_others() {
     assert_eq!((height(&chain), chain.engine().heads().head), (2, mined[1]));
     let refused = chain.roll_back(3).expect_err("too deep");
     assert_eq!(refused, Error::TooDeep { depth: 3, height: 2 });
-    let other = chain.reorganise(2, &[(transfer(WHO, 0, 1), 1)]).expect("mined");
+    let other = chain.reorganise(2, vec![(transfer(WHO, 0, 1), 1)], Ok::<_, Error>);
+    let other = other.expect("mined");
     assert_eq!((height(&chain), other.len()), (2, 2));
     let record = chain.engine().block(other[1]).expect("read").expect("known");
     assert_eq!(record.block.body.transactions.len(), 1);
     assert_eq!(record.block.header.parent_hash, other[0]);
     chain.reset().expect("reset");
     assert_eq!(height(&chain), 0);
+}
+
+#[test]
+fn a_reorganisation_that_fails_leaves_the_chain_as_it_is() {
+    let chain = start();
+    for nonce in 0..3 {
+        chain.send(transfer(WHO, nonce, 1)).expect("mined");
+    }
+    chain.set_automatic(false);
+    chain.send(transfer(WHO, 3, 1)).expect("waits");
+    chain.set_next_base_fee(99);
+    let head = chain.engine().heads().head;
+    let beyond = chain.reorganise(2, vec![(transfer(WHO, 1, 2), 2)], Ok::<_, Error>);
+    assert_eq!(beyond, Err(Error::BeyondDepth { index: 2, depth: 2 }));
+    // The second one has a nonce that is used by then.
+    let transactions = vec![(transfer(WHO, 1, 2), 0), (transfer(WHO, 1, 3), 1)];
+    let refused = chain.reorganise(2, transactions, Ok::<_, Error>);
+    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    assert_eq!(chain.engine().heads().head, head);
+    assert_eq!(chain.pool().status(), pool::Status { pending: 1, queued: 0 });
+    chain.mine(1, None).expect("mined");
+    let head = chain.engine().heads().head;
+    let record = chain.engine().block(head).expect("read").expect("known");
+    assert_eq!(record.block.header.base_fee_per_gas, Some(99));
+    assert_eq!(record.block.body.transactions.len(), 1);
+}
+
+#[test]
+fn the_first_block_is_safe_and_finalized_from_the_start() {
+    let chain = start();
+    let heads = || chain.engine().heads();
+    let first = Some(heads().genesis);
+    assert_eq!((heads().safe, heads().finalized), (first, first));
+    let mined = chain.mine(33, None).expect("mined");
+    assert_eq!((heads().safe, heads().finalized), (Some(mined[0]), first));
+    chain.roll_back(20).expect("rolled back");
+    assert_eq!((heads().safe, heads().finalized), (first, first));
+    chain.reset().expect("reset");
+    assert_eq!((heads().safe, heads().finalized), (first, first));
 }
 
 #[test]

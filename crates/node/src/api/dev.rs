@@ -124,9 +124,11 @@ pub(super) fn failed(error: DevError) -> Error {
         DevError::Refused(refusal) => Error::new(Code::Server, refusal).in_message(),
         DevError::Unnamed | DevError::Fee { .. } => Error::new(Code::Server, error).in_message(),
         DevError::Engine(error) => refusal(error),
-        DevError::Time { .. } | DevError::TooManyBlocks { .. } | DevError::TooDeep { .. } => {
-            Error::invalid_params(error)
-        }
+        DevError::Time { .. }
+        | DevError::TooManyBlocks { .. }
+        | DevError::TooDeep { .. }
+        | DevError::BeyondDepth { .. }
+        | DevError::GasLimit { .. } => Error::invalid_params(error),
         error => Error::new(Code::Internal, error),
     }
 }
@@ -184,7 +186,19 @@ fn send_unsigned(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
 
 /// The transaction of a request, with the nonce, the gas and the fees that it leaves open.
 pub(super) fn filled(api: &Api, request: Request) -> Result<(Address, UnsignedTransaction), Error> {
+    let base_fee = api.dev()?.chain.next_base_fee().map_err(failed)?;
+    filled_for(api, request, base_fee)
+}
+
+/// The same for a block with this base fee.
+fn filled_for(
+    api: &Api,
+    request: Request,
+    base_fee: u64,
+) -> Result<(Address, UnsignedTransaction), Error> {
     let chain_id = api.engine.chain().chain_id();
+    let names_price = request.gas_price.is_some() || request.max_fee_per_gas.is_some();
+    let names_tip = request.max_priority_fee_per_gas.is_some();
     let UnsignedCall { mut call, gas, nonce, has_gas_price } = request.call(chain_id)?;
     if call.blob_hashes.is_some() {
         let words = "a transaction with blobs is sent signed, by eth_sendRawTransaction";
@@ -199,11 +213,12 @@ pub(super) fn filled(api: &Api, request: Request) -> Result<(Address, UnsignedTr
             fill::estimated(api, &free, &head)?
         }
     };
-    if call.max_fee_per_gas == 0 {
-        let tip = fees::suggested_tip(api)?.max(call.max_priority_fee_per_gas);
-        let base_fee = u128::from(execution::next_base_fee(&head.block.header));
-        call.max_priority_fee_per_gas = tip;
-        call.max_fee_per_gas = 2 * base_fee + tip;
+    if !names_price {
+        if !names_tip {
+            call.max_priority_fee_per_gas = fees::suggested_tip(api)?;
+        }
+        let twice = 2 * u128::from(base_fee);
+        call.max_fee_per_gas = twice.saturating_add(call.max_priority_fee_per_gas);
     }
     Ok((call.from, typed(&Call { gas, ..call }, nonce, chain_id, has_gas_price)))
 }
@@ -404,7 +419,7 @@ fn set_prev_randao(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
 
 fn set_gas_limit(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     let gas_limit = number(params, "gasLimit")?;
-    api.dev()?.chain.set_gas_limit(gas_limit);
+    api.dev()?.chain.set_gas_limit(gas_limit).map_err(failed)?;
     Json::of(&true)
 }
 
@@ -471,29 +486,46 @@ enum Reorganised {
     Request(Box<Request>),
 }
 
-/// `anvil_reorg`: its parameters one by one, or as an object.
+/// Why `anvil_reorg` failed.
+enum ReorgError {
+    Chain(Box<DevError>),
+    Request(Box<Error>),
+}
+
+impl From<DevError> for ReorgError {
+    fn from(error: DevError) -> Self {
+        Self::Chain(error.into())
+    }
+}
+
+/// `anvil_reorg`. What a request leaves open is filled in on the block before its own.
 fn reorganise(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let Loose(depth) = params.next("depth")?;
     let pairs: Option<Vec<(Reorganised, u64)>> = params.optional("transactions")?;
     params.end()?;
     let dev = api.dev()?;
-    let transactions = pairs.into_iter().flatten().map(|(transaction, block)| {
-        let transaction = match transaction {
-            Reorganised::Raw(Data(bytes)) => {
-                let sent = ::pool::decode(&bytes);
-                sent.map_err(|refusal| Error::new(Code::Server, refusal).in_message())?.transaction
-            }
-            Reorganised::Request(request) => {
-                let (sender, transaction) = filled(api, *request)?;
-                let signed = dev.wallet.sign_transaction(&sender, transaction.clone());
-                signed.unwrap_or_else(|| impersonated(transaction, sender))
-            }
-        };
-        Ok((transaction, block))
-    });
-    let transactions = transactions.collect::<Result<Vec<_>, Error>>()?;
-    dev.chain.reorganise(Loose(depth).small("depth")?, &transactions).map_err(failed)?;
-    none()
+    let signed = |transaction| match transaction {
+        Reorganised::Raw(Data(bytes)) => match ::pool::decode(&bytes) {
+            Ok(sent) => Ok(sent.transaction),
+            Err(refusal) => Err(DevError::Refused(refusal).into()),
+        },
+        Reorganised::Request(request) => {
+            let filled = api.head().and_then(|head| {
+                let base_fee = execution::next_base_fee(&head.block.header);
+                filled_for(api, *request, base_fee)
+            });
+            let (sender, transaction) =
+                filled.map_err(|error| ReorgError::Request(error.into()))?;
+            let signed = dev.wallet.sign_transaction(&sender, transaction.clone());
+            Ok(signed.unwrap_or_else(|| impersonated(transaction, sender)))
+        }
+    };
+    let pairs = pairs.unwrap_or_default();
+    match dev.chain.reorganise(Loose(depth).small("depth")?, pairs, signed) {
+        Ok(_) => none(),
+        Err(ReorgError::Chain(error)) => Err(failed(*error)),
+        Err(ReorgError::Request(error)) => Err(*error),
+    }
 }
 
 /// `anvil_reset`: to the first block.

@@ -227,6 +227,66 @@ async fn helpers_answer_as_those_of_anvil() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn requests_of_a_reorganisation_are_filled_in_on_the_blocks_before_them() {
+    let mut dev = Dev::start(&["--quiet"]).await;
+    let paid = format!("0x{}", "09".repeat(20));
+    let pay = json!({"from": WHO, "to": paid, "value": "0x7"});
+    for _ in 0..3 {
+        dev.ok("eth_sendTransaction", json!([pay])).await;
+    }
+    // The sender's nonce is 1 again, and then 2, 3.
+    let more = json!([2, [[pay, 0], [pay, 0], [pay, 1]]]);
+    assert_eq!(dev.ok("anvil_reorg", more).await, Value::Null);
+    assert_eq!(dev.height().await, "0x3");
+    for (method, answer) in [("eth_getBalance", "0x1c"), ("eth_getTransactionCount", "0x0")] {
+        assert_eq!(dev.ok(method, json!([paid, "latest"])).await, answer, "{method}");
+    }
+    assert_eq!(dev.ok("eth_getTransactionCount", json!([WHO, "pending"])).await, "0x4");
+    let last = dev.ok("eth_getBlockByNumber", json!(["latest", false])).await;
+    assert_eq!(last["transactions"].as_array().map(Vec::len), Some(1));
+
+    // A request that is refused leaves the chain as it was.
+    let code = Code::InvalidParams;
+    dev.refused("anvil_reorg", json!([2, [[pay, 2]]]), code, "Block number 2 must not exceed")
+        .await;
+    let much = json!({"from": WHO, "to": paid, "value": "0xffffffffffffffffffffffff"});
+    dev.refused("anvil_reorg", json!([2, [[pay, 0], [much, 1]]]), Code::Server, "insufficient")
+        .await;
+    assert_eq!(dev.ok("eth_getBlockByNumber", json!(["latest", false])).await, last);
+    for limit in ["0x0", "0x8000000000000000"] {
+        dev.refused("evm_setBlockGasLimit", json!([limit]), code, "5000 to 2^63-1").await;
+    }
+    dev.ok("evm_mine", json!([])).await;
+    for tag in ["safe", "finalized"] {
+        let balance = dev.ok("eth_getBalance", json!([WHO, tag])).await;
+        assert_eq!(balance, "0x21e19e0c9bab2400000", "at first: {tag}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fees_that_a_request_names_are_kept_and_others_fit_the_next_block() {
+    let mut dev = Dev::start(&["--quiet"]).await;
+    for (base_fee, fees) in [
+        ("0x0", json!({"gasPrice": "0x0"})),
+        ("0x0", json!({"maxFeePerGas": "0x0"})),
+        ("0x5", json!({"maxPriorityFeePerGas": "0x7"})),
+        ("0x174876e800", json!({})),
+        ("0x174876e800", json!({"maxPriorityFeePerGas": "0x0"})),
+    ] {
+        dev.ok("anvil_setNextBlockBaseFeePerGas", json!([base_fee])).await;
+        let mut request = json!({"from": WHO, "to": OTHER});
+        let members = request.as_object_mut().expect("an object");
+        members.extend(fees.as_object().expect("an object").clone());
+        let hash = dev.ok("eth_sendTransaction", json!([request])).await;
+        let sent = dev.ok("eth_getTransactionByHash", json!([hash])).await;
+        assert!(sent["blockNumber"].is_string(), "{request} waits: {sent}");
+        for (name, fee) in fees.as_object().expect("an object") {
+            assert_eq!(&sent[name], fee, "{name}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_chain_in_a_directory_goes_on_with_what_was_changed() {
     let directory = tempfile::tempdir().expect("a directory");
     let place = directory.path().join("dev");
