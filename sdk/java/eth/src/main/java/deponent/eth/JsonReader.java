@@ -100,6 +100,28 @@ public final class JsonReader {
     this.buffer = new byte[Math.max(bufferBytes, 64)];
   }
 
+  /**
+   * Begins anew with other bytes, which are not copied.
+   *
+   * @return this one
+   * @throws IndexOutOfBoundsException if they are not all there
+   * @throws IllegalStateException if it reads what arrives from a stream
+   */
+  public JsonReader reset(byte[] json, int at, int length) {
+    java.util.Objects.checkFromIndexSize(at, length, json.length);
+    if (in != null) {
+      throw new IllegalStateException("it reads a stream");
+    }
+    buffer = json;
+    this.at = at;
+    end = at + length;
+    passed = -at;
+    kept = -1;
+    depth = 0;
+    states[0] = DOCUMENT;
+    return this;
+  }
+
   /** The kinds of values. */
   public enum Kind {
     /** {@code {..}}. */

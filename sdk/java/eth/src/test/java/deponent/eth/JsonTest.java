@@ -79,6 +79,17 @@ class JsonTest {
   }
 
   @Test
+  void aReaderIsUsedAgain() {
+    JsonReader json = new JsonReader("[1,{\"a\":");
+    assertThrows(MalformedException.class, json::skipValue);
+    byte[] next = "  {\"b\":2} ".getBytes(StandardCharsets.UTF_8);
+    assertEquals("{b=2}", Sets.tree(json.reset(next, 2, 7)).toString());
+    json.finish();
+    assertEquals(7, json.position());
+    assertThrows(IllegalStateException.class, () -> slowly(next).reset(next, 0, 1));
+  }
+
+  @Test
   void namesAreFoundInATable() {
     String[] members = {
       "number",

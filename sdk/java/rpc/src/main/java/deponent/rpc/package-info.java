@@ -1,0 +1,2 @@
+/** JSON-RPC: requests, their answers, and who sends them. */
+package deponent.rpc;
