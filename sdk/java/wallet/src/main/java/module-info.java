@@ -1,6 +1,6 @@
 import org.jspecify.annotations.NullMarked;
 
-/** Private keys, what they sign, and who signed. */
+/** Private keys, what they sign, and who signed; mnemonics, keystores and blobs. */
 @NullMarked
 @SuppressWarnings("module") // secp256k1 is built later
 module deponent.wallet {
