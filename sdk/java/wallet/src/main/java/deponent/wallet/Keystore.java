@@ -66,6 +66,16 @@ public final class Keystore {
     return fields.keystore();
   }
 
+  /**
+   * The key of a wallet of Ethereum's sale of 2014, whose JSON has a member {@code encseed}.
+   *
+   * @throws MalformedException if it is no such wallet
+   * @throws IllegalArgumentException if the password is another, or the wallet was changed
+   */
+  public static PrivateKey decryptPresale(String json, String password) {
+    return Presale.ofJson(json).decrypt(password);
+  }
+
   /** Puts a key under a password, by scrypt with 256 MiB: a second or two. */
   public static Keystore encrypt(PrivateKey key, String password) {
     return encrypt(key, password, 18);

@@ -54,11 +54,17 @@ class KeystoreTest {
     Sets.counted(set, 9);
     for (Map<String, Object> test : set) {
       String json = (String) test.get("json");
-      if (test.get("type").equals("crowdsale")) {
+      String password = (String) test.get("password");
+      boolean presale = test.get("type").equals("crowdsale");
+      if (presale) {
         assertThrows(MalformedException.class, () -> Keystore.ofJson(json));
-        continue;
+        assertThrows(
+            IllegalArgumentException.class, () -> Keystore.decryptPresale(json, password + "x"));
       }
-      PrivateKey key = Keystore.ofJson(json).decrypt((String) test.get("password"));
+      PrivateKey key =
+          presale
+              ? Keystore.decryptPresale(json, password)
+              : Keystore.ofJson(json).decrypt(password);
       assertEquals(test.get("privateKey"), Bytes.of(key.toBytes()).toString());
       assertEquals(Address.of((String) test.get("address")), key.address());
     }
@@ -148,5 +154,23 @@ class KeystoreTest {
         assertTrue(refused.getMessage().length() < 400, refused.getMessage());
       }
     }
+  }
+
+  @Test
+  void whatIsNoWalletOfThePresaleIsRefused() {
+    String address = "\"ethaddr\": \"" + "00".repeat(20) + "\"";
+    for (String json :
+        List.of(
+            "{}",
+            "{" + address + "}",
+            "{\"encseed\": \"" + "00".repeat(32) + "\"}",
+            "{\"encseed\": \"" + "00".repeat(16) + "\", " + address + "}",
+            "{\"encseed\": \"" + "00".repeat(33) + "\", " + address + "}",
+            "{\"encseed\": \"" + "00".repeat(4_112) + "\", " + address + "}",
+            "{\"encseed\": \"" + "00".repeat(32) + "\", \"ethaddr\": \"00\"}")) {
+      assertThrows(MalformedException.class, () -> Keystore.decryptPresale(json, "a"), json);
+    }
+    String other = "{\"encseed\": \"" + "00".repeat(32) + "\", " + address + "}";
+    assertThrows(IllegalArgumentException.class, () -> Keystore.decryptPresale(other, "a"), other);
   }
 }
