@@ -89,7 +89,7 @@ impl Engine {
         choice: impl Into<HeaderChoice>,
     ) -> Result<Built, Error> {
         let parent = self.shared.chain.known_block(&parent)?;
-        self.builder.make_best(&parent, attributes, &choice.into(), None)
+        self.builder.make_best(&parent, attributes, &choice.into())
     }
 
     /// The block that would be built on `parent` now, and the state after it. It is part of no

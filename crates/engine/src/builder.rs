@@ -15,6 +15,7 @@ use crate::threads::joined::JoinedThread;
 use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
 use alloy_consensus::{Block as AlloyBlock, BlockBody, Header, Transaction as _, proofs};
 use alloy_hardforks::EthereumHardforks;
+use alloy_primitives::map::HashSet;
 use alloy_primitives::{Address, B256, U256, keccak256};
 use alloy_rpc_types_engine::PayloadAttributes;
 use execution::{
@@ -84,8 +85,9 @@ impl Builder {
         self.source.get().is_some()
     }
 
-    /// Works at a build until it is over: a payload at once, and a better one whenever there are
-    /// new transactions, but not more often than [`limits::BUILD_PAUSE`].
+    /// Works at a build until it is over: a payload at once, then one in a better order, and both
+    /// again whenever there are new transactions, but not more often than
+    /// [`limits::BUILD_PAUSE`].
     fn improve(&self, id: &B256, build: &Build) {
         let begun = Instant::now();
         let mut seen = None;
@@ -93,9 +95,8 @@ impl Builder {
             let arrivals = self.source.get().map(|source| source.arrivals());
             if seen != Some(arrivals) {
                 seen = Some(arrivals);
-                let start = Instant::now();
-                match self.best(build, Some(id)) {
-                    Ok(built) => drop(self.builds.keep(id, Arc::new(built), start.elapsed())),
+                match self.round(id, build) {
+                    Ok(()) => {}
                     // The payload so far stays.
                     Err(_) if !self.builds.is_current(id) => return,
                     Err(error) => {
@@ -113,24 +114,58 @@ impl Builder {
         }
     }
 
-    fn best(&self, build: &Build, id: Option<&B256>) -> Result<Built, Error> {
+    /// Keeps a payload of what the source has now, and then one in a better order, if there is one.
+    fn round(&self, id: &B256, build: &Build) -> Result<(), Error> {
+        let start = Instant::now();
         let parent = self.shared.chain.known_block(&build.parent)?;
+        let attributes = &build.request.attributes;
         let choice = self.shared.options.extra_data.clone().into();
-        let mut built = self.make_best(&parent, build.request.attributes.clone(), &choice, id)?;
-        built.with_witness = build.request.with_witness;
-        Ok(built)
+        let keep = |selection: Selection| -> Result<(), Error> {
+            let Selection { transactions, senders, .. } = selection;
+            let made = self.make(&parent, attributes.clone(), transactions, &senders, &choice)?;
+            let built = Built { with_witness: build.request.with_witness, ..made };
+            self.builds.keep(id, Arc::new(built), start.elapsed());
+            Ok(())
+        };
+        let first = self.selection(&parent, attributes, &choice, Some(id), Vec::new())?;
+        keep(first.clone())?;
+        match self.better_order(&parent, attributes, &choice, Some(id), first)? {
+            Some(better) => keep(better),
+            None => Ok(()),
+        }
     }
 
-    /// Makes the best payload that the source's transactions give, as long as build `id` goes on.
+    /// A selection that pays more than `best`, where a transaction that had not enough gas left
+    /// comes earlier. Tries at most [`limits::BUILD_ORDERS`] orders.
+    pub(crate) fn better_order(
+        &self,
+        parent: &Arc<BlockRecord>,
+        attributes: &PayloadAttributes,
+        choice: &HeaderChoice,
+        id: Option<&B256>,
+        mut best: Selection,
+    ) -> Result<Option<Selection>, Error> {
+        let (mut at, mut is_better) = (0, false);
+        for _ in 0..limits::BUILD_ORDERS {
+            let Some(order) = best.other_order(at) else { break };
+            let found = self.selection(parent, attributes, choice, id, order)?;
+            match found.fees > best.fees {
+                true => (best, at, is_better) = (found, 0, true),
+                false => at += 1,
+            }
+        }
+        Ok(is_better.then_some(best))
+    }
+
+    /// Makes the payload of the source's transactions that pay most by gas.
     pub(crate) fn make_best(
         &self,
         parent: &Arc<BlockRecord>,
         attributes: PayloadAttributes,
         choice: &HeaderChoice,
-        id: Option<&B256>,
     ) -> Result<Built, Error> {
-        let Selection { transactions, senders } =
-            self.best_selection(parent, &attributes, choice, id)?;
+        let Selection { transactions, senders, .. } =
+            self.selection(parent, &attributes, choice, None, Vec::new())?;
         self.make(parent, attributes, transactions, &senders, choice)
     }
 
@@ -141,42 +176,38 @@ impl Builder {
         attributes: PayloadAttributes,
         choice: &HeaderChoice,
     ) -> Result<PendingBlock, Error> {
-        let Selection { transactions, senders } =
-            self.best_selection(parent, &attributes, choice, None)?;
+        let Selection { transactions, senders, .. } =
+            self.selection(parent, &attributes, choice, None, Vec::new())?;
         let Ran { block, executed, .. } =
             self.run(parent, attributes, transactions, &senders, choice)?;
         Ok(PendingBlock::new(parent.clone(), block, senders, executed))
     }
 
-    /// The best transactions of the source for a block on `parent`.
-    fn best_selection(
+    /// The transactions for a block on `parent`, as long as build `id` goes on: those in `order`,
+    /// and then the best ones of the source.
+    pub(crate) fn selection(
         &self,
         parent: &Arc<BlockRecord>,
         attributes: &PayloadAttributes,
         choice: &HeaderChoice,
         id: Option<&B256>,
+        order: Vec<(Transaction, Address)>,
     ) -> Result<Selection, Error> {
         self.check_attributes(parent, attributes)?;
-        let draft = self.draft(parent, attributes.clone(), Vec::new(), choice);
-        match self.source.get() {
-            Some(source) => self.select(parent, SealedBlock::new(draft), &**source, id),
-            None => Ok(Selection::default()),
-        }
-    }
-
-    fn select(
-        &self,
-        parent: &Arc<BlockRecord>,
-        draft: SealedBlock,
-        source: &dyn TransactionSource,
-        id: Option<&B256>,
-    ) -> Result<Selection, Error> {
+        let draft = SealedBlock::new(self.draft(parent, attributes.clone(), Vec::new(), choice));
+        let Some(source) = self.source.get() else { return Ok(Selection::default()) };
         let (chain, background) = (&self.shared.chain, &self.shared.background);
         let version = chain.sealed(background, parent)?.version;
         let state = VersionState::new(chain, parent, version);
         let base_fee = draft.header.base_fee_per_gas.unwrap_or(0);
-        let mut candidates =
-            WhileCurrent { inner: source.candidates(base_fee), builds: &self.builds, id };
+        let mut candidates = BuildCandidates {
+            ordered: order.iter().map(|(transaction, _)| *transaction.tx_hash()).collect(),
+            order: order.into_iter(),
+            is_other: false,
+            source: source.candidates(base_fee),
+            builds: &self.builds,
+            id,
+        };
         let max_blobs = self.shared.options.max_blobs;
         execution::select(&self.chain, &draft, max_blobs, &self.codes, &mut candidates, state)
             .map_err(|error| self.failed(parent, error))
@@ -314,21 +345,39 @@ impl Builder {
     }
 }
 
-/// Candidates that end when the build does.
-struct WhileCurrent<'a> {
-    inner: Box<dyn Candidates + 'a>,
+/// Candidates in a given order, and then the others of a source. They end when the build does.
+struct BuildCandidates<'a> {
+    order: std::vec::IntoIter<(Transaction, Address)>,
+    ordered: HashSet<B256>,
+    /// Whether the last one came from the source.
+    is_other: bool,
+    source: Box<dyn Candidates + 'a>,
     builds: &'a Builds,
     id: Option<&'a B256>,
 }
 
-impl Candidates for WhileCurrent<'_> {
+impl Candidates for BuildCandidates<'_> {
     fn next(&mut self) -> Option<(Transaction, Address)> {
-        let goes_on = self.id.is_none_or(|id| self.builds.is_current(id));
-        if goes_on { self.inner.next() } else { None }
+        if self.id.is_some_and(|id| !self.builds.is_current(id)) {
+            return None;
+        }
+        let next = self.order.next();
+        self.is_other = next.is_none();
+        next.or_else(|| {
+            loop {
+                let (transaction, sender) = self.source.next()?;
+                if !self.ordered.contains(transaction.tx_hash()) {
+                    return Some((transaction, sender));
+                }
+            }
+        })
     }
 
     fn skip_sender(&mut self) {
-        self.inner.skip_sender();
+        // Later ones of the order cannot run: their nonces are too high.
+        if self.is_other {
+            self.source.skip_sender();
+        }
     }
 }
 

@@ -47,6 +47,10 @@ pub const BUILD_TIME: Duration = Duration::from_secs(12);
 /// `builder.interval` 1 s; each takes as long as the block runs, twice.
 pub const BUILD_PAUSE: Duration = Duration::from_millis(500);
 
+/// Other orders that a round of a build tries, each of which is a run of the block. Random pools of
+/// five gain nothing by more.
+pub const BUILD_ORDERS: usize = 4;
+
 /// How long `engine_getPayload` waits for the first payload of a build, before it answers with an
 /// empty one.
 pub const FIRST_PAYLOAD_WAIT: Duration = Duration::from_millis(10);

@@ -26,6 +26,10 @@ pub(crate) const SYSTEM_CALL_ITEMS: u64 = 256;
 /// the hash of the block access list.
 pub(crate) const HEADER_GROWTH: usize = 64;
 
+/// The most transactions without gas left that a selection keeps, so that one of them can have its
+/// place earlier.
+pub(crate) const LEFT_OUT: usize = 4;
+
 /// The most runs of a call that an access list is made for. Each run but the last finds something
 /// new, and a contract could have them go on for ever; those that compilers make need three.
 pub(crate) const ACCESS_LIST_RUNS: usize = 16;

@@ -4,7 +4,7 @@ use crate::access_list::ACCESS_LIST_ITEM_GAS;
 use crate::cache::BlockCache;
 use crate::evm::{environment, evm};
 use crate::execute::{self, Executor, Receipts};
-use crate::limits::{HEADER_GROWTH, SYSTEM_CALL_ITEMS, TRANSACTION_GAS};
+use crate::limits::{HEADER_GROWTH, LEFT_OUT, SYSTEM_CALL_ITEMS, TRANSACTION_GAS};
 use crate::recorder::Recorder;
 use crate::rules::BlockRules;
 use crate::validate::MAX_RLP_BLOCK_SIZE;
@@ -15,7 +15,7 @@ use alloy_evm::block::{BlockExecutionError, BlockExecutor as _, BlockValidationE
 use alloy_evm::eth::EthBlockExecutor;
 use alloy_evm::{Evm as _, FromRecoveredTx as _};
 use alloy_hardforks::EthereumHardforks;
-use alloy_primitives::map::HashSet;
+use alloy_primitives::map::{HashMap, HashSet};
 use alloy_primitives::{Address, U256};
 use alloy_rlp::Encodable;
 use revm::context::TxEnv;
@@ -48,15 +48,92 @@ pub struct Selection {
     pub transactions: Vec<Transaction>,
     /// Their senders.
     pub senders: Vec<Address>,
+    /// What they pay the fee recipient, in wei.
+    pub fees: U256,
+    /// The gas that each used.
+    gas_used: Vec<u64>,
+    /// The gas that is left.
+    gas_left: u64,
+    /// Those that had too little gas left, one of a sender, with what they could pay at most; that
+    /// which could pay most first. None of them could add less than 1 % to the fees.
+    left_out: Vec<(U256, Transaction, Address)>,
+}
+
+impl Selection {
+    /// Another order to try, in which one of those that were left out has a place: as late as the
+    /// gas that is left then allows, so that what pays most stays in front of it; after these
+    /// orders, all by gas limit, which is the order with most gas at hand for each.
+    pub fn other_order(&self, at: usize) -> Option<Vec<(Transaction, Address)>> {
+        let count = self.left_out.len();
+        let (_, transaction, sender) = self.left_out.get(at.checked_rem(count)?)?;
+        let pairs = self.transactions.iter().cloned().zip(self.senders.iter().copied());
+        let mut order: Vec<_> = pairs.collect();
+        let left_out = (transaction.clone(), *sender);
+        if at < count {
+            let behind = order.split_off(self.place(transaction.gas_limit(), sender));
+            let (own, others): (Vec<_>, Vec<_>) =
+                behind.into_iter().partition(|(_, of)| of == sender);
+            order.extend(own.into_iter().chain([left_out]).chain(others));
+            return Some(order);
+        }
+        order.push(left_out);
+        // With the largest limit of those that can only follow it.
+        let mut limits = HashMap::<_, u64>::default();
+        let mut keyed = Vec::new();
+        for (transaction, sender) in order.into_iter().rev() {
+            let most = limits.entry(sender).or_default();
+            *most = transaction.gas_limit().max(*most);
+            keyed.push((*most, (transaction, sender)));
+        }
+        keyed.reverse();
+        keyed.sort_by_key(|(most, _)| std::cmp::Reverse(*most));
+        (at < 2 * count).then(|| keyed.into_iter().map(|(_, pair)| pair).collect())
+    }
+
+    /// The last place where so much gas is left after all transactions of the sender.
+    fn place(&self, gas: u64, sender: &Address) -> usize {
+        let mut left = self.gas_left;
+        let place = (0..self.senders.len()).rev().find(|&place| {
+            if self.senders[place] != *sender {
+                left += self.gas_used[place];
+            }
+            left >= gas
+        });
+        place.unwrap_or_default()
+    }
+
+    fn take(&mut self, transaction: Transaction, sender: Address, gas_used: u64, base_fee: u64) {
+        self.fees += fee(&transaction, base_fee, gas_used);
+        self.transactions.push(transaction);
+        self.senders.push(sender);
+        self.gas_used.push(gas_used);
+    }
+
+    fn leave_out(&mut self, transaction: Transaction, sender: Address, base_fee: u64) {
+        let most = fee(&transaction, base_fee, transaction.gas_limit());
+        let place = self.left_out.partition_point(|(other, ..)| *other >= most);
+        self.left_out.insert(place, (most, transaction, sender));
+        self.left_out.truncate(LEFT_OUT);
+    }
+
+    /// No more transactions come.
+    fn end(mut self, gas_limit: u64) -> Self {
+        self.gas_left = gas_limit.saturating_sub(self.gas_used.iter().sum());
+        let fees = self.fees;
+        self.left_out.retain(|(most, ..)| most.saturating_mul(U256::from(100)) >= fees);
+        self
+    }
 }
 
 /// The outcome for a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Added {
-    /// It is in the block.
-    Yes,
+    /// It is in the block, and used so much gas.
+    Yes(u64),
     /// It cannot be in the block.
     No,
+    /// Less than its gas limit is left.
+    NoGas,
     /// It is in the chain already, or another one with its nonce is.
     NonceTooLow,
 }
@@ -88,6 +165,7 @@ pub fn select<S: State>(
     let mut executor = EthBlockExecutor::new(evm, execute::context(draft), rules, Receipts);
     let mut room = Room::new(chain, draft, max_blobs);
     let mut selection = Selection::default();
+    let base_fee = header.base_fee_per_gas.unwrap_or(0);
     let outcome = execute::begin(chain, draft, &mut executor).and_then(|()| {
         while let Some((transaction, sender)) = candidates.next() {
             let added = room.add(&mut executor, &transaction, sender);
@@ -95,13 +173,16 @@ pub fn select<S: State>(
                 return Err(error.into());
             }
             match added? {
-                Added::Yes => {
-                    selection.transactions.push(transaction);
-                    selection.senders.push(sender);
+                Added::Yes(gas_used) => {
+                    selection.take(transaction, sender, gas_used, base_fee);
                 }
                 // The pool has not heard of the parent yet: the next ones may fit.
                 Added::NonceTooLow => {}
                 Added::No => candidates.skip_sender(),
+                Added::NoGas => {
+                    candidates.skip_sender();
+                    selection.leave_out(transaction, sender, base_fee);
+                }
             }
         }
         Ok(())
@@ -109,7 +190,7 @@ pub fn select<S: State>(
     drop(executor);
     match db.recorder().error.take() {
         Some(error) => Err(error.into()),
-        None => outcome.map(|()| selection),
+        None => outcome.map(|()| selection.end(header.gas_limit)),
     }
 }
 
@@ -167,9 +248,12 @@ impl<'a> Room<'a> {
         let bytes = transaction.length();
         let is_too_large = self.bytes.is_some_and(|left| left < bytes)
             || self.items.is_some() && transaction.gas_limit() > TRANSACTION_GAS;
-        let fits = !is_too_large && blobs <= self.blobs && execute::has_room(executor, transaction);
-        if !fits {
+        if is_too_large || blobs > self.blobs {
             return Ok(Added::No);
+        }
+        if !execute::has_room(executor, transaction) {
+            let ever_fits = transaction.gas_limit() <= executor.evm().block().gas_limit;
+            return Ok(if ever_fits { Added::NoGas } else { Added::No });
         }
         let environment = TxEnv::from_recovered_tx(transaction, sender);
         let ran = execute::run_transaction(executor, transaction, sender, &environment, None);
@@ -188,12 +272,18 @@ impl<'a> Room<'a> {
         if is_deposit_wrong || self.items.as_mut().is_some_and(|items| !items.add(touched)) {
             return Ok(Added::No);
         }
+        let gas_used = output.result.result.tx_gas_used();
         execute::commit(self.chain, executor, &environment, output)
             .map_err(|error| BlockError::Internal(error.to_string()))?;
         self.blobs -= blobs;
         self.bytes = self.bytes.map(|left| left - bytes);
-        Ok(Added::Yes)
+        Ok(Added::Yes(gas_used))
     }
+}
+
+/// The fee for the recipient, in wei, of so much gas.
+fn fee(transaction: &Transaction, base_fee: u64, gas: u64) -> U256 {
+    U256::from(transaction.effective_tip_per_gas(base_fee).unwrap_or(0)) * U256::from(gas)
 }
 
 fn is_nonce_too_low(error: &BlockExecutionError) -> bool {
