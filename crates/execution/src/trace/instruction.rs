@@ -9,6 +9,8 @@
 use super::view::View;
 use alloy_primitives::{Address, U256};
 use revm::bytecode::opcode::{self as op, OPCODE_INFO};
+use revm::context_interface::cfg::GasParams;
+use revm::context_interface::context::SStoreResult;
 use revm::interpreter::instructions::gas_table_spec;
 use revm::primitives::hardfork::SpecId;
 use std::borrow::Cow;
@@ -38,6 +40,9 @@ pub(crate) struct Judgement {
     pub(crate) cost: u64,
     /// The reason in geth's words.
     pub(crate) fault: Option<String>,
+    /// What geth counts as a refund although there is too little gas: it does so while it computes
+    /// the gas.
+    pub(crate) refund: i64,
     /// Whether the fork has such an instruction. One that it does not have fails when it runs.
     pub(crate) is_defined: bool,
 }
@@ -131,10 +136,11 @@ impl Instruction<'_> {
         let Some(info) =
             info.filter(|_| self.op != op::INVALID && spec.is_enabled_in(introduced(self.op)))
         else {
-            return Judgement { cost: 0, fault: None, is_defined: false };
+            return Judgement { cost: 0, fault: None, refund: 0, is_defined: false };
         };
         let cost = static_gas(self.op, spec);
-        let fault = |cost, words: String| Judgement { cost, fault: Some(words), is_defined: true };
+        let judged = |cost, fault| Judgement { cost, fault, refund: 0, is_defined: true };
+        let fault = |cost, words: String| judged(cost, Some(words));
         let (length, least) = (self.stack.len(), usize::from(info.inputs()));
         let most = STACK_LIMIT + least - usize::from(info.outputs());
         if length < least {
@@ -147,10 +153,11 @@ impl Instruction<'_> {
             return fault(cost, OUT_OF_GAS.to_owned());
         };
         match self.memory_size().and_then(|size| self.operand_gas(view, spec, left, size)) {
-            Ok(more) if more <= left => {
-                Judgement { cost: cost + more, fault: None, is_defined: true }
-            }
-            Ok(more) => fault(cost.saturating_add(more), OUT_OF_GAS.to_owned()),
+            Ok(more) if more <= left => judged(cost + more, None),
+            Ok(more) => Judgement {
+                refund: if self.op == op::SSTORE { self.store_refund(view, spec) } else { 0 },
+                ..fault(cost.saturating_add(more), OUT_OF_GAS.to_owned())
+            },
             Err(Unpriced::Plain(words)) => fault(cost, words),
             Err(Unpriced::Computed(words)) => fault(cost, format!("{OUT_OF_GAS}: {words}")),
         }
@@ -340,6 +347,14 @@ impl Instruction<'_> {
                 (false, true, true) => 20_000,
                 (false, true, false) => reset,
             })
+    }
+
+    fn store_refund(&self, view: &mut dyn View, spec: SpecId) -> i64 {
+        let [original_value, present_value] = view.slot(self.address, self.operand(0));
+        let new_value = self.operand(1);
+        let values = SStoreResult { original_value, present_value, new_value };
+        let is_istanbul = spec.is_enabled_in(SpecId::ISTANBUL);
+        GasParams::new_spec(spec).sstore_refund(is_istanbul, &values)
     }
 
     fn call_gas(

@@ -238,7 +238,7 @@ impl Watch {
     ) {
         let Some(running) = self.running.take() else { return };
         let left = interpreter.gas.remaining();
-        let (mut given, mut result) = (0, None);
+        let (mut given, mut result, mut own) = (0, None, interpreter.gas.refunded());
         match interpreter.bytecode.action() {
             Some(InterpreterAction::NewFrame(FrameInput::Create(inputs))) => {
                 given = inputs.gas_limit();
@@ -250,6 +250,7 @@ impl Watch {
         let mut fault = None;
         if let Some(result) = result.filter(|result| !result.is_ok()) {
             let judged = running.judgement;
+            own += judged.refund;
             let has_begun = has_begun(result) || !judged.is_defined;
             let words = match judged.is_defined {
                 true => failure(result, running.op),
@@ -264,7 +265,6 @@ impl Watch {
                 frame.fault = Some(told);
             }
         }
-        let own = interpreter.gas.refunded();
         let above = self.frames.last().map_or(0, |frame| frame.refunds[0]);
         if let Some(frame) = self.frames.last_mut() {
             frame.refunds[1] = own;

@@ -189,6 +189,15 @@ fn endings() -> Vec<(Value, u64, Value)> {
     all.push((json!({}), 100_000, code("60015f5d5f5c60015c5f4960014960ff494a5f52")));
     all.push((json!({}), 100_000, code("5f5460015f555f5f5560015f556002600155600154")));
     all.push((json!({"value": "0x1"}), 100_000, code("00")));
+    // Slots that are cleared, set back and set anew, with each sum of gas that is too little.
+    let slot = |value: u8| json!({ B256::ZERO.to_string(): B256::with_last_byte(value) });
+    for (value, stores) in [(1, "5f5f55"), (1, "5f5f5560015f55"), (0, "60015f555f5f55")] {
+        for gas in [23_000, 24_000, 25_000, 26_000, 27_000, 28_500, 42_000, 43_200, 45_500] {
+            let code = format!("0x{stores}00");
+            let overrides = json!({ ONE.to_string(): {"code": code, "state": slot(value)} });
+            all.push((json!({}), gas, overrides));
+        }
+    }
     // A static call, a call and a balance of an account that is not there.
     let absent = hex::encode(Address::repeat_byte(0xc7));
     all.push((json!({}), 100_000, code(&format!("5f5f5f5f73{absent}5afa00"))));
