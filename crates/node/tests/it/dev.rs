@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rpc::{Client, Code, Error};
 use serde_json::{Value, json};
@@ -135,6 +136,69 @@ async fn an_account_of_the_node_sends_and_each_block_has_its_witness() {
         let accounts = dev.ok(method, json!([])).await;
         let accounts = accounts.as_array().expect("a list");
         assert_eq!((accounts.len(), &accounts[10]), (11, &json!(OTHER)), "{method}");
+    }
+}
+
+/// The newest block of a chain has the members of its fork.
+async fn check_fork(dev: &mut Dev, fork: &str) {
+    const FORKS: [(&str, &str); 6] = [
+        ("paris", "mixHash"),
+        ("shanghai", "withdrawalsRoot"),
+        ("cancun", "blobGasUsed"),
+        ("prague", "requestsHash"),
+        ("osaka", "requestsHash"),
+        ("amsterdam", "blockAccessListHash"),
+    ];
+    let block = dev.ok("eth_getBlockByNumber", json!(["latest", false])).await;
+    let at = FORKS.iter().position(|(name, _)| *name == fork).expect("a fork");
+    for (index, (_, member)) in FORKS.iter().enumerate() {
+        let has = index <= at || FORKS[..=at].iter().any(|(_, earlier)| earlier == member);
+        assert_eq!(block.get(member).is_some(), has, "{fork}: {member}");
+    }
+    // The contract of EIP-7951 takes gas, and nothing else tells Osaka from Prague here.
+    let call = json!([{"from": WHO, "to": format!("0x{:040x}", 0x100)}]);
+    let estimate = dev.ok("eth_estimateGas", call).await;
+    assert_eq!(estimate == "0x5208", at < 4, "{fork}: {estimate}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_has_the_fork_that_is_asked_for_and_those_to_come() {
+    let transfer = json!([{"from": WHO, "to": OTHER, "value": "0x5"}]);
+    for fork in ["paris", "shanghai", "cancun", "prague", "osaka", "amsterdam"] {
+        let mut dev = Dev::start(&["--quiet", "--hardfork", fork]).await;
+        dev.ok("eth_sendTransaction", transfer.clone()).await;
+        check_fork(&mut dev, fork).await;
+    }
+    let later = ["--fork-at", "osaka=+1000", "--fork-at", "amsterdam=+2000"];
+    let flags = [&["--quiet", "--hardfork", "prague"][..], &later].concat();
+    let mut dev = Dev::start(&flags).await;
+    for (fork, seconds) in [("prague", 0), ("osaka", 1_000), ("amsterdam", 1_000)] {
+        dev.ok("evm_increaseTime", json!([seconds])).await;
+        let hash = dev.ok("eth_sendTransaction", transfer.clone()).await;
+        let receipt = dev.ok("eth_getTransactionReceipt", json!([hash])).await;
+        assert_eq!(receipt["status"], "0x1", "{fork}");
+        check_fork(&mut dev, fork).await;
+        let witness = dev.ok("debug_executionWitness", json!(["latest"])).await;
+        assert!(!witness["state"].as_array().expect("nodes").is_empty(), "{fork}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_are_mined_at_intervals_or_on_demand() {
+    let transfer = json!([{"from": WHO, "to": OTHER, "value": "0x5"}]);
+    let mut dev = Dev::start(&["--quiet", "--no-mining"]).await;
+    let hash = dev.ok("eth_sendTransaction", transfer.clone()).await;
+    let receipt = json!([hash]);
+    assert_eq!(dev.ok("eth_getTransactionReceipt", receipt.clone()).await, Value::Null);
+    dev.ok("evm_mine", json!([])).await;
+    assert_eq!(dev.ok("eth_getTransactionReceipt", receipt).await["blockNumber"], "0x1");
+
+    let mut dev = Dev::start(&["--quiet", "--block-time", "100ms"]).await;
+    let hash = dev.ok("eth_sendTransaction", transfer).await;
+    let sent = Instant::now();
+    while dev.ok("eth_getTransactionReceipt", json!([hash])).await.is_null() {
+        assert!(sent.elapsed() < Duration::from_secs(60), "no block comes");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
