@@ -31,6 +31,8 @@ pub(super) fn transaction_count(api: &Api, mut params: Params<'_>) -> Result<Jso
     if let Some(nonce) = api.next_nonce(address).filter(|_| is_pending) {
         return Json::of(&U64::from(nonce));
     }
+    // As geth: authorizations that wait count no more than their senders' transactions do.
+    let id = if is_pending { Some(BlockId::Number(NumberOrTag::Latest)) } else { id };
     let state = StateReads::of(api, named(api, id)?)?;
     let account = state.account(address).map_err(refusal)?;
     Json::of(&U64::from(account.map_or(0, |account| account.nonce)))
