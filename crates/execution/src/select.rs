@@ -48,7 +48,7 @@ pub struct Selection {
     pub transactions: Vec<Transaction>,
     /// Their senders.
     pub senders: Vec<Address>,
-    /// What they pay the fee recipient, in wei.
+    /// The fees that they pay the fee recipient, in wei.
     pub fees: U256,
     /// The gas that each used.
     gas_used: Vec<u64>,

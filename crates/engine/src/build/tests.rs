@@ -216,7 +216,7 @@ impl TransactionSource for OneOrder {
     }
 }
 
-/// What a build makes of the pool in its first round.
+/// The payload of a build after its first round.
 fn improved(engine: &Engine, parent: B256) -> Built {
     let (builder, choice) = (&engine.builder, Bytes::new().into());
     let attributes = attributes(engine, parent);

@@ -40,7 +40,7 @@ pub(crate) struct Judgement {
     pub(crate) cost: u64,
     /// The reason in geth's words.
     pub(crate) fault: Option<String>,
-    /// What geth counts as a refund although there is too little gas: it does so while it computes
+    /// The refund that geth counts although there is too little gas: it does so while it computes
     /// the gas.
     pub(crate) refund: i64,
     /// Whether the fork has such an instruction. One that it does not have fails when it runs.
