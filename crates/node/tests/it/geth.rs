@@ -10,7 +10,7 @@ use alloy_eips::eip4844::kzg_to_versioned_hash;
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, bytes};
 use deponent_node::demo::World;
-use deponent_node::{Node, NodeOptions};
+use deponent_node::{CallBounds, Node, NodeOptions};
 use rpc::{Client, ClientError, Notifications, SessionClient};
 use serde_json::{Value, json};
 use testing::geth::{Geth, path_text};
@@ -81,6 +81,17 @@ async fn geth_and_we_trace_alike() {
     nodes.ours.stop().await;
 }
 
+/// They take more gas than calls have by default.
+#[tokio::test(flavor = "multi_thread")]
+async fn geth_and_we_trace_alike_what_is_too_deep() {
+    let calls = CallBounds { gas: u64::MAX, ..CallBounds::default() };
+    let Some(nodes) = Nodes::start_with(world(40), calls).await else { return };
+    nodes.pair().await.agree(&[]).await;
+    let differ = geth_traces::differences_in_depth(&nodes.sessions().await).await;
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+    nodes.ours.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn geth_takes_the_same_transactions_and_accepts_what_we_build_of_them() {
     let mut world = world(40);
@@ -115,6 +126,11 @@ pub(crate) struct Nodes {
 impl Nodes {
     /// Starts them, if there is a geth.
     pub(crate) async fn start(world: World) -> Option<Self> {
+        Self::start_with(world, CallBounds::default()).await
+    }
+
+    /// Starts them with this bound of gas.
+    async fn start_with(world: World, calls: CallBounds) -> Option<Self> {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let genesis = directory.path().join("genesis.json");
         let geth = Geth::find(genesis.clone())?;
@@ -122,14 +138,16 @@ impl Nodes {
             .expect("written");
         let options = NodeOptions {
             testing: true,
+            calls,
             ipc: Some(directory.path().join("ours.ipc")),
             ..NodeOptions::new(world.genesis.clone(), directory.path().join("ours"))
         };
         let ours = Node::start(options).await.expect("our node starts");
         let jwt_file = directory.path().join("ours/jwt.hex");
         let geth_ipc = directory.path().join("geth.ipc");
-        // Else it answers some refusals with a hash, and tries again later.
-        let arguments = ["--ipcpath", path_text(&geth_ipc), "--txpool.nolocals"];
+        let (ipc, gas) = (path_text(&geth_ipc), calls.gas.to_string());
+        // Without locals: else it answers some refusals with a hash, and tries again later.
+        let arguments = ["--ipcpath", ipc, "--txpool.nolocals", "--rpc.gascap", &gas];
         let geth = geth.start(&directory.path().join("geth"), &jwt_file, &arguments);
         Some(Self { directory, world, ours, geth })
     }

@@ -341,6 +341,40 @@ pub(crate) async fn differences(sessions: &[SessionClient; 2]) -> Vec<String> {
     differ
 }
 
+/// The same for calls and creations that are too deep: in lists, since JSON is not so deep.
+pub(crate) async fn differences_in_depth(sessions: &[SessionClient; 2]) -> Vec<String> {
+    let lists = [
+        json!({"disableStack": true, "disableStorage": true}),
+        json!({"tracer": "flatCallTracer"}),
+        json!({"tracer": "callTracer", "tracerConfig": {"onlyTopCall": true}}),
+        json!({"tracer": "4byteTracer"}),
+        json!({"tracer": "prestateTracer", "tracerConfig": {"diffMode": true}}),
+    ];
+    let mut differ = Vec::new();
+    // Each kind of call of the contract itself, and init code that creates with itself.
+    for code in [
+        "5f5f5f5f5f305af100",
+        "5f5f5f5f5f305af200",
+        "5f5f5f5f305af400",
+        "5f5f5f5f305afa00",
+        "385f5f39385f5ff000",
+        "38385f5f395f385f5ff500",
+    ] {
+        for tracer in &lists {
+            let params = run(code, 1 << 50, tracer);
+            let [ours, geth] = sessions.each_ref().map(|it| answer(it, "debug_traceCall", &params));
+            let (ours, geth) = (ours.await, geth.await);
+            if let Some(found) = difference("", &ours, &geth) {
+                differ.push(format!("{code} {tracer}: {found}"));
+            }
+            let is_list = tracer["tracer"] == "flatCallTracer";
+            let is_deep = geth.to_string().contains("max call depth exceeded");
+            assert!(is_deep || !is_list, "{code}: {geth:.300}");
+        }
+    }
+    differ
+}
+
 /// Requests for the transactions and blocks of the chain; the last blocks run too much for struct
 /// logs.
 async fn of_blocks(session: &SessionClient) -> Vec<(&'static str, Value)> {
