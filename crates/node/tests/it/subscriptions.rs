@@ -339,6 +339,9 @@ async fn witnesses_are_told_of_with_what_becomes_of_their_blocks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscriber_that_comes_back_is_told_what_it_missed() {
     let mut chain = Chain::start().await;
+    let method = "deponent_subscribeWitnesses";
+    let [early, _] = chain.sessions().await;
+    let mut earlier = subscribe(&early, method, json!([])).await;
     let genesis = chain.node.head().await;
     let one = chain.extend(&genesis, &[1], 0).await;
     chain.first_nonce = 1;
@@ -358,6 +361,8 @@ async fn a_subscriber_that_comes_back_is_told_what_it_missed() {
     chain.first_nonce = 4;
     let above = chain.build(&last, &[], 2).await;
     let above = chain.validate(&above).await;
+    // Subscribers are told of it some time after it was answered.
+    while status_of(&next(&mut earlier).await) != (above.clone(), "valid".into()) {}
     let cases = [
         (&genesis, vec![], &branch[..]),
         (&one, vec![], &branch[1..]),
@@ -366,7 +371,6 @@ async fn a_subscriber_that_comes_back_is_told_what_it_missed() {
         (&last, vec![], &[]),
         (&above, vec![], &[]),
     ];
-    let method = "deponent_subscribeWitnesses";
     let mut followers = Vec::new();
     for (seen, left, joined) in cases {
         for client in chain.sessions().await {

@@ -169,14 +169,15 @@ impl Chain {
     }
 }
 
-/// The JSON that a command prints in its first line.
+/// The JSON that a command prints in a line. Libraries may print before that: ethers tells of it
+/// when it asks for a filter while it ends it.
 pub(crate) async fn output(mut command: Command) -> Value {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = tokio::task::spawn_blocking(move || command.output()).await.expect("it returns");
     let output = output.unwrap_or_else(|error| panic!("{name} does not run: {error}"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (printed, complaints) = (text(&output.stdout), text(&output.stderr));
-    let line = printed.lines().next().filter(|line| line.starts_with('{'));
+    let line = printed.lines().find(|line| line.starts_with("{\""));
     match line {
         Some(line) if output.status.success() => parse(line),
         _ => panic!("{name}: {}\n{printed}\n{complaints}", output.status),
