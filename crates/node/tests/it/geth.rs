@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::geth_pool::{self, Pools};
+use crate::support::with_floats;
 use crate::{geth_estimates, geth_methods, geth_simulations, geth_traces};
 use alloy_eips::eip2718::Encodable2718;
 use alloy_eips::eip4844::kzg_to_versioned_hash;
@@ -535,6 +536,9 @@ impl Pair<'_> {
             ("eth_getTransactionByHash", json!([hash])),
             ("eth_getTransactionCount", json!([sender, "pending"])),
             ("eth_getBlockTransactionCountByNumber", json!(["pending"])),
+            ("eth_getUncleCountByBlockNumber", json!(["pending"])),
+            ("eth_getRawTransactionByBlockNumberAndIndex", json!(["pending", "0x0"])),
+            ("eth_feeHistory", json!(["0x2", "pending", [50]])),
             ("eth_getStorageAt", json!([LEDGER, "0x1", "pending"])),
             ("eth_getCode", json!([LEDGER, "pending"])),
             ("eth_call", json!([{"to": to}, "pending", code])),
@@ -571,7 +575,8 @@ impl Pair<'_> {
             }
             for (method, params) in &calls {
                 let answer = session.call::<Value>(method, params).await;
-                found.push(answer.unwrap_or_else(|error| panic!("{method}{params}: {error}")));
+                let answer = answer.unwrap_or_else(|error| panic!("{method}{params}: {error}"));
+                found.push(with_floats(answer));
             }
             let block = found.last_mut().expect("a block").as_object_mut().expect("an object");
             // These follow from the second in which it is made, and from the client's name.
