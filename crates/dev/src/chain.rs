@@ -289,6 +289,14 @@ impl DevChain {
         }
     }
 
+    /// The same, with slots.
+    pub fn name_state(&self, names: StateNames) {
+        let mut state = self.state();
+        for (address, slots) in names {
+            state.names.entry(address).or_default().extend(slots);
+        }
+    }
+
     /// All accounts at the head, by address. All blocks are run again to find them.
     ///
     /// # Errors

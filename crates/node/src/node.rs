@@ -444,6 +444,7 @@ fn dev_node(
 ) -> anyhow::Result<Arc<DevNode>> {
     let chain = DevChain::with_pool(engine.clone(), pool.clone(), options.mining)?;
     chain.name_accounts(options.wallet.addresses());
+    chain.name_state(options.names.clone());
     chain.impersonate_all(options.impersonates_all);
     Ok(Arc::new(DevNode::new(chain, options)))
 }

@@ -285,7 +285,7 @@ fn fault(line: &str) -> String {
 fn flags_and_commands_of_other_programs_lead_to_ours() {
     for (line, words) in [
         ("deponent dev --code-size-limit 99999", "there is no --code-size-limit here: codes have"),
-        ("deponent dev --init=genesis.json", "--load-state FILE"),
+        ("deponent dev --genesis=genesis.json", "--init FILE"),
         ("deponent dev -p 0 --optimism", "the rules are those of Ethereum"),
         ("deponent dev -s 3", "--state writes at the end"),
         ("deponent node --dev", "deponent dev runs a chain for tests"),
@@ -323,4 +323,16 @@ fn a_chain_for_tests_starts_with_flags_of_anvil() {
         assert!(read.contains(part), "{line}: {read}");
     }
     assert!(fault("deponent dev --state a --dump-state b").contains("cannot be used with"));
+}
+
+#[test]
+fn the_page_of_the_chain_for_tests_has_all_its_flags() {
+    let page = include_str!("../../../../docs/dev.md");
+    let mut command = Cli::command();
+    command.build();
+    let dev = command.find_subcommand("dev").expect("dev");
+    let shown = dev.get_arguments().filter(|flag| !flag.is_hide_set() && !flag.is_global_set());
+    let names = shown.filter_map(Arg::get_long).filter(|name| !matches!(*name, "help" | "version"));
+    let missing: Vec<_> = names.filter(|name| !page.contains(&format!("`--{name}"))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }

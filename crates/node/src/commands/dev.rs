@@ -1,5 +1,6 @@
 //! `deponent dev`.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,12 +9,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ::dev::limits::{BALANCE, BASE_FEE, CHAIN_ID, GAS_LIMIT};
 use ::dev::{DevGenesis, Mining};
+use alloy_genesis::GenesisAccount;
 use alloy_hardforks::EthereumHardfork;
 use alloy_primitives::U256;
 use alloy_primitives::utils::format_ether;
 use anyhow::{Context as _, bail, ensure};
-use engine::{Engine, EngineOptions};
+use engine::{Engine, EngineOptions, StateNames};
+use files::read_genesis;
 use rpc::AllowedOrigins;
+use serde_json::json;
 use state::{JournalMode, Options as DatabaseOptions};
 
 use super::dev_args::{DevArgs, ForkTime};
@@ -49,6 +53,7 @@ pub(crate) fn run_dev(args: DevArgs) -> anyhow::Result<()> {
         if let Some((file, may_be_absent)) = args.state_to_load() {
             load_state(&node, file, may_be_absent)?;
         }
+        write_config(&args, &wallet, &engine)?;
         if !args.idle.given.is_empty() {
             eprintln!("deponent: flags without effect here: --{}", args.idle.given.join(", --"));
         }
@@ -102,11 +107,12 @@ fn dev_options(
     is_begun: bool,
 ) -> anyhow::Result<NodeOptions> {
     let fork = args.fork()?.map(|(url, number)| find_fork(args, url, number)).transpose()?;
+    let file = args.init.as_deref().map(read_genesis).transpose().context("--init")?;
     let genesis = match &fork {
         _ if is_begun => None,
         // Of a fork the header is another's.
         Some(_) => Some(alloy_genesis::Genesis::default()),
-        None => Some(genesis(args, &wallet)?),
+        None => Some(genesis(args, &wallet, file.as_ref())?),
     };
     let mining = Mining {
         is_automatic: !args.no_mining && (args.block_time.is_none() || args.mixed_mining),
@@ -136,6 +142,7 @@ fn dev_options(
         fork: fork.map(Arc::new),
         balance: args.balance.unwrap_or(BALANCE),
         impersonates_all: args.auto_impersonate,
+        names: file.map(|file| names(&file)).unwrap_or_default(),
     });
     options.engine_options = EngineOptions {
         // A fork may go on from a much older block.
@@ -146,6 +153,38 @@ fn dev_options(
     };
     options.database = DatabaseOptions { journal: JournalMode::Off, ..options.database };
     Ok(options)
+}
+
+/// The accounts and slots of a genesis file.
+fn names(file: &alloy_genesis::Genesis) -> StateNames {
+    let slots = |account: &GenesisAccount| {
+        let keys = account.storage.iter().flat_map(BTreeMap::keys);
+        keys.map(|key| U256::from_be_bytes(key.0)).collect()
+    };
+    file.alloc.iter().map(|(address, account)| (*address, slots(account))).collect()
+}
+
+/// Writes what the start prints, in anvil's form.
+fn write_config(args: &DevArgs, wallet: &Wallet, engine: &Engine) -> anyhow::Result<()> {
+    let Some(file) = &args.config_out else { return Ok(()) };
+    let head = engine.block(engine.heads().head)?.context("there is no head")?;
+    let header = &head.block.header;
+    let base_fee = header.base_fee_per_gas.unwrap_or_default();
+    let (addresses, keys): (Vec<_>, Vec<_>) = wallet.keys().iter().copied().unzip();
+    let config = json!({
+        "available_accounts": addresses,
+        "private_keys": keys,
+        "wallet": {"derivation_path": args.derivation_path, "mnemonic": args.mnemonic},
+        "chain_id": engine.chain().chain_id(),
+        "block_number": header.number,
+        "block_hash": head.hash(),
+        "base_fee": base_fee.to_string(),
+        "gas_price": execution::next_base_fee(header).to_string(),
+        "gas_limit": header.gas_limit.to_string(),
+        "genesis_timestamp": header.timestamp.to_string(),
+    });
+    let written = std::fs::write(file, config.to_string());
+    written.with_context(|| format!("--config-out: cannot write {}", file.display()))
 }
 
 /// The time now, in seconds since 1970.
@@ -173,15 +212,21 @@ fn find_fork(args: &DevArgs, url: &str, number: Option<i64>) -> anyhow::Result<F
     ForkPoint::find(url, number, &given, is_cached).context("--fork-url")
 }
 
-fn genesis(args: &DevArgs, wallet: &Wallet) -> anyhow::Result<alloy_genesis::Genesis> {
-    let timestamp = args.timestamp.unwrap_or_else(now);
+fn genesis(
+    args: &DevArgs,
+    wallet: &Wallet,
+    file: Option<&alloy_genesis::Genesis>,
+) -> anyhow::Result<alloy_genesis::Genesis> {
+    let timestamp = args.timestamp.or(file.map(|file| file.timestamp)).unwrap_or_else(now);
+    let file_fee = file.and_then(|file| file.base_fee_per_gas).and_then(|fee| fee.try_into().ok());
+    let file_id = file.map(|file| file.config.chain_id);
     let hardfork = args.hardfork.unwrap_or(EthereumHardfork::Osaka);
     let mut genesis = DevGenesis {
-        chain_id: args.chain_id.unwrap_or(CHAIN_ID),
+        chain_id: args.chain_id.or(file_id).unwrap_or(CHAIN_ID),
         fork: hardfork,
         later: later_forks(args, timestamp),
-        gas_limit: args.gas_limit.unwrap_or(GAS_LIMIT),
-        base_fee: args.base_fee.unwrap_or(BASE_FEE),
+        gas_limit: args.gas_limit.or(file.map(|file| file.gas_limit)).unwrap_or(GAS_LIMIT),
+        base_fee: args.base_fee.or(file_fee).unwrap_or(BASE_FEE),
         timestamp,
         ..DevGenesis::default()
     };
@@ -191,6 +236,7 @@ fn genesis(args: &DevArgs, wallet: &Wallet) -> anyhow::Result<alloy_genesis::Gen
     for address in wallet.keys().iter().map(|(address, _)| *address) {
         genesis = genesis.rich(address, args.balance.unwrap_or(BALANCE));
     }
+    genesis.accounts.extend(file.into_iter().flat_map(|file| file.alloc.clone()));
     Ok(genesis.build()?.file)
 }
 
@@ -216,8 +262,9 @@ fn check_begun(args: &DevArgs, engine: &Engine) -> anyhow::Result<()> {
     let base_fee = header.base_fee_per_gas.unwrap_or_default().to_string();
     same("--base-fee", number(args.base_fee), base_fee)?;
     same("--timestamp", number(args.timestamp), header.timestamp.to_string())?;
-    if !args.fork_at.is_empty() {
-        eprintln!("deponent: --fork-at has no effect: the chain in {directory} has its forks");
+    let first = [("--fork-at", !args.fork_at.is_empty()), ("--init", args.init.is_some())];
+    for (flag, _) in first.iter().filter(|(_, is_given)| *is_given) {
+        eprintln!("deponent: {flag} has no effect: the chain in {directory} has begun");
     }
     Ok(())
 }

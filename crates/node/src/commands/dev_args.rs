@@ -40,6 +40,9 @@ pub(crate) struct DevArgs {
     /// for tests whose name begins with anvil or hardhat.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(super) client_version: Option<String>,
+    /// Write accounts, keys and what the chain begins with to this file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(super) config_out: Option<PathBuf>,
     /// Print nothing but the address: neither accounts nor, later, blocks, transactions and what
     /// contracts say by console.log.
     #[arg(long, short = 'q', alias = "silent")]
@@ -94,6 +97,10 @@ pub(crate) struct DevArgs {
     /// The time of the first block, in seconds since 1970 [default: now].
     #[arg(long, value_name = "TIME", value_parser = count::<u64>, help_heading = "Chain")]
     pub(super) timestamp: Option<u64>,
+    /// Begin with the accounts of this genesis file, and with its identifier, time, gas limit and
+    /// base fee where no flag says another. Its forks are left out: --hardfork names one.
+    #[arg(long, value_name = "FILE", help_heading = "Chain")]
+    pub(super) init: Option<PathBuf>,
     /// Keep the chain in this directory, and go on with it the next time [default: a directory that
     /// is removed at the end].
     #[arg(long, value_name = "DIR", help_heading = "Chain")]
@@ -113,7 +120,7 @@ pub(crate) struct DevArgs {
     /// checked: http://HOST:PORT/PATH, https, ws or wss, or the path of a Unix socket. @N behind it
     /// is the number of the block.
     #[arg(long, short = 'f', alias = "rpc-url", value_name = "URL",
-          conflicts_with_all = ["datadir", "timestamp", "base_fee", "dump_state", "state"],
+          conflicts_with_all = ["datadir", "timestamp", "base_fee", "dump_state", "state", "init"],
           help_heading = "Another chain")]
     pub(super) fork_url: Option<String>,
     /// The number of that block; one below 0 counts back from the endpoint's head

@@ -91,9 +91,8 @@ impl FromArgMatches for IdleFlags {
 const INSTEAD: &[(&str, &[&str], &str)] = &[
     (
         "dev",
-        &["--init", "--genesis", "--chain"],
-        "there is no genesis file: the flags say what the first block is, and --load-state FILE \
-         sets accounts. deponent node --chain FILE runs a chain of one",
+        &["--genesis", "--chain"],
+        "--init FILE takes accounts from a genesis file; deponent node --chain FILE runs its chain",
     ),
     ("dev", &["--number"], "the first block has number 0, or with --fork-url that of its block"),
     ("dev", &["--order"], "transactions are mined by their tips, a sender's by nonce"),
@@ -110,11 +109,6 @@ const INSTEAD: &[(&str, &[&str], &str)] = &[
         "who sends must be able to pay: anvil_setBalance gives ether",
     ),
     ("dev", &["--mnemonic-random", "--mnemonic-seed-unsafe"], "--mnemonic takes a phrase"),
-    (
-        "dev",
-        &["--config-out"],
-        "the start prints accounts and keys, and eth_accounts has the accounts",
-    ),
     (
         "dev",
         &["--state-interval", "-s"],

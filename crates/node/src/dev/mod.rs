@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use ::dev::{DevChain, Mining};
 use alloy_primitives::U256;
 use anyhow::{Context as _, bail};
+use engine::StateNames;
 use execution::ChainSpec;
 
 pub use fork::ForkPoint;
@@ -32,6 +33,8 @@ pub struct DevOptions {
     pub balance: U256,
     /// Whether all accounts may send transactions without a signature.
     pub impersonates_all: bool,
+    /// Accounts of the first block, beside those of the wallet, with their slots.
+    pub names: StateNames,
 }
 
 /// The chain of such a node, and its accounts.

@@ -27,7 +27,7 @@ use stderr::Stderr;
 pub(crate) struct LogArgs {
     /// The level of the log: off, error, warn, info, debug or trace; CRATE=LEVEL for one crate or
     /// module; or several of them with commas between, as info,deponent_engine=debug [default: the
-    /// variable RUST_LOG, else info] (of demo: warn).
+    /// variable RUST_LOG, else info] (of demo and dev: warn).
     #[arg(long = "log.level", value_name = "LEVEL", global = true, value_parser = checked_level)]
     log_level: Option<String>,
     /// The form of the log: lines to read, or a JSON object a line.

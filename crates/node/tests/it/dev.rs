@@ -414,6 +414,51 @@ async fn accounts_are_kept_in_a_file_of_anvils_form() {
     refused(&["--state", file], "expected a state as anvil_dumpState gives it").await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn it_begins_with_the_accounts_of_a_genesis_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let [file, config, state] = ["genesis.json", "config.json", "state.json"].map(path);
+    let genesis = json!({
+        "config": {"chainId": 77},
+        "difficulty": "0x0",
+        "gasLimit": "0x2625a00",
+        "timestamp": "0x65000000",
+        "alloc": {OTHER: {
+            "balance": "0x7",
+            "code": "0x60015f5260205ff3",
+            "storage": {format!("0x{:064x}", 5): format!("0x{:064x}", 9)},
+        }},
+    });
+    std::fs::write(&file, genesis.to_string()).expect("written");
+    let given = ["-q", "--init", &file, "--config-out", &config, "--dump-state", &state];
+    let mut dev = Dev::start(&given).await;
+    for (method, params, answer) in [
+        ("eth_chainId", json!([]), json!("0x4d")),
+        ("eth_getBalance", json!([OTHER, "latest"]), json!("0x7")),
+        ("eth_getCode", json!([OTHER, "latest"]), json!("0x60015f5260205ff3")),
+        ("eth_getStorageAt", json!([OTHER, "0x5", "latest"]), json!(format!("0x{:064x}", 9))),
+    ] {
+        assert_eq!(dev.ok(method, params).await, answer, "{method}");
+    }
+    let first = dev.ok("eth_getBlockByNumber", json!(["0x0", false])).await;
+    assert_eq!(
+        (&first["timestamp"], &first["gasLimit"]),
+        (&json!("0x65000000"), &json!("0x2625a00"))
+    );
+    dev.ok("eth_sendTransaction", json!([{"to": OTHER, "value": "0x1"}])).await;
+    // It is dumped, slots included.
+    drop(dev);
+    let mut dev = Dev::start(&["-q", "--load-state", &state]).await;
+    let slot = dev.ok("eth_getStorageAt", json!([OTHER, "0x5", "latest"])).await;
+    assert_eq!(slot, json!(format!("0x{:064x}", 9)));
+    let config = std::fs::read_to_string(config).expect("written");
+    let config: Value = serde_json::from_str(&config).expect("JSON");
+    assert_eq!((&config["chain_id"], &config["gas_limit"]), (&json!(77), &json!("40000000")));
+    assert_eq!(config["available_accounts"][0], WHO);
+    refused(&["--init", "/absent.json"], "--init").await;
+}
+
 /// Runs it with flags that it refuses.
 async fn refused(given: &[&str], words: &str) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
