@@ -108,9 +108,9 @@ pub(super) struct Request {
     _proofs: Option<IgnoredAny>,
     #[serde(rename = "cellProofs")]
     _cell_proofs: Option<IgnoredAny>,
-    /// The other members say what is called.
+    /// The other members say what is called, but for type 1 with a gas price.
     #[serde(rename = "type")]
-    _type: Option<Quantity>,
+    kind: Option<Quantity>,
 }
 
 /// `AccessListEntry`.
@@ -152,6 +152,11 @@ impl From<AuthorizationFields> for SignedAuthorization {
 }
 
 impl Request {
+    /// Whether it names an access list, be it empty, or the type that has one (EIP-2930).
+    pub(super) fn names_access_list(&self) -> bool {
+        self.access_list.is_some() || self.kind.as_ref().is_some_and(|kind| kind.0 == 1)
+    }
+
     /// The sender; this one where none is named.
     pub(super) fn sender_or(&mut self, usual: Option<Address>) -> Option<Address> {
         if self.from.is_none() {

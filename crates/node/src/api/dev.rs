@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use alloy_consensus::TxEip2930;
 use alloy_primitives::{Address, B256, U64, U256};
 use dev::{Error as DevError, impersonated};
 use engine::Amendment;
@@ -199,6 +200,7 @@ fn filled_for(
     let chain_id = api.engine.chain().chain_id();
     let names_price = request.gas_price.is_some() || request.max_fee_per_gas.is_some();
     let names_tip = request.max_priority_fee_per_gas.is_some();
+    let names_list = request.names_access_list();
     let UnsignedCall { mut call, gas, nonce, has_gas_price } = request.call(chain_id)?;
     if call.blob_hashes.is_some() {
         let words = "a transaction with blobs is sent signed, by eth_sendRawTransaction";
@@ -220,14 +222,26 @@ fn filled_for(
         let twice = 2 * u128::from(base_fee);
         call.max_fee_per_gas = twice.saturating_add(call.max_priority_fee_per_gas);
     }
-    Ok((call.from, typed(&Call { gas, ..call }, nonce, chain_id, has_gas_price)))
+    Ok((call.from, typed(&Call { gas, ..call }, nonce, chain_id, has_gas_price, names_list)))
 }
 
-/// The call as a transaction; one of the first type names the chain.
-fn typed(call: &Call, nonce: u64, chain_id: u64, has_gas_price: bool) -> UnsignedTransaction {
-    let is_legacy = has_gas_price && call.access_list.is_empty();
-    let is_legacy = is_legacy && call.authorization_list.is_none();
-    let mut transaction = unsigned_transaction(call, nonce, chain_id, is_legacy);
+/// The call as a transaction. One with a gas price has an access list (EIP-2930) where that is
+/// named, and else the first type, with the chain.
+fn typed(
+    call: &Call,
+    nonce: u64,
+    chain_id: u64,
+    has_gas_price: bool,
+    names_list: bool,
+) -> UnsignedTransaction {
+    let has_gas_price = has_gas_price && call.authorization_list.is_none();
+    if has_gas_price && names_list {
+        let Call { gas: gas_limit, max_fee_per_gas: gas_price, to, value, .. } = *call;
+        let (access_list, input) = (call.access_list.clone(), call.input.clone());
+        return TxEip2930 { chain_id, nonce, gas_price, gas_limit, to, value, access_list, input }
+            .into();
+    }
+    let mut transaction = unsigned_transaction(call, nonce, chain_id, has_gas_price);
     if let UnsignedTransaction::Legacy(legacy) = &mut transaction {
         legacy.chain_id = Some(chain_id);
     }

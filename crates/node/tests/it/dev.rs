@@ -351,6 +351,35 @@ async fn fees_that_a_request_names_are_kept_and_others_fit_the_next_block() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_has_the_type_that_its_request_says() {
+    let mut dev = Dev::start(&["--quiet"]).await;
+    let list = json!([{"address": OTHER, "storageKeys": []}]);
+    let price = "0x77359400";
+    for (members, kind) in [
+        (json!({}), "0x2"),
+        (json!({"gasPrice": price}), "0x0"),
+        (json!({"gasPrice": price, "accessList": []}), "0x1"),
+        (json!({"gasPrice": price, "type": "0x1"}), "0x1"),
+        (json!({"gasPrice": price, "accessList": list}), "0x1"),
+        (json!({"accessList": list}), "0x2"),
+    ] {
+        let mut request = json!({"from": WHO, "to": OTHER});
+        request.as_object_mut().expect("an object").extend(members.as_object().unwrap().clone());
+        for method in ["eth_sendTransaction", "eth_sendUnsignedTransaction"] {
+            let hash = dev.ok(method, json!([request])).await;
+            let sent = dev.ok("eth_getTransactionByHash", json!([hash])).await;
+            assert_eq!(sent["type"], kind, "{method} {members}");
+            let given = members.get("accessList").cloned();
+            let shown = sent["accessList"].as_array().map(Vec::len);
+            assert_eq!(
+                shown.unwrap_or(0),
+                given.and_then(|it| it.as_array().map(Vec::len)).unwrap_or(0)
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_chain_in_a_directory_goes_on_with_what_was_changed() {
     let directory = tempfile::tempdir().expect("a directory");
     let place = directory.path().join("dev");
