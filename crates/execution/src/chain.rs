@@ -218,6 +218,12 @@ impl ChainSpec {
         self.is_dev
     }
 
+    /// Whether storage has the prices of EIP-1283: in Constantinople, where Petersburg is later.
+    pub(crate) fn has_net_gas(&self, number: u64) -> bool {
+        self.is_constantinople_active_at_block(number)
+            && !self.is_petersburg_active_at_block(number)
+    }
+
     /// Blob parameters of a block at `timestamp`, `None` before Cancun.
     pub fn blob_params(&self, timestamp: u64) -> Option<BlobParams> {
         let active = self.blobs.iter().rev().find(|(time, _)| *time <= timestamp);
@@ -421,14 +427,9 @@ fn block_forks(
     use EthereumHardfork::*;
     let dao = config.dao_fork_block.filter(|_| config.dao_fork_support);
     let petersburg = config.petersburg_block.or(config.constantinople_block);
-    let together = [
-        ("eip155Block", config.eip155_block, "eip158Block", config.eip158_block),
-        ("constantinopleBlock", config.constantinople_block, "petersburgBlock", petersburg),
-    ];
-    for (one, at, other, other_at) in together {
-        if at.is_some() && other_at.is_some() && at != other_at {
-            return Err(ChainSpecError::ForksApart(one, other));
-        }
+    let (eip155, eip158) = (config.eip155_block, config.eip158_block);
+    if eip155.is_some() && eip158.is_some() && eip155 != eip158 {
+        return Err(ChainSpecError::ForksApart("eip155Block", "eip158Block"));
     }
     // The last column: whether the forks after it do not need it.
     let by_number = [

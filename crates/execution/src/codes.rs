@@ -13,6 +13,7 @@
 
 use crate::cache::BlockCache;
 use crate::deadline::{Clock, Deadline};
+use crate::net_gas;
 use crate::recorder::delegation_marker;
 use crate::trace::{Sent, View, Watch};
 use alloy_primitives::map::{AddressMap, B256Map};
@@ -149,6 +150,10 @@ impl<'a, S: witness::State> Inspector<Context<'a, S>> for CodeInspector {
 impl<S: witness::State> View for Context<'_, S> {
     fn spec(&self) -> SpecId {
         self.cfg.spec
+    }
+
+    fn has_net_gas(&self) -> bool {
+        net_gas::is_in_force(&self.cfg.gas_params)
     }
 
     fn account(&mut self, address: Address) -> AccountInfo {

@@ -4,6 +4,7 @@
 use crate::ChainSpec;
 use crate::cache::BlockCache;
 use crate::codes::{CodeInspector, Context};
+use crate::net_gas;
 use crate::recorder::{ReadError, TransactionCodes};
 use crate::rules::BlockRules;
 use alloy_consensus::Header;
@@ -39,6 +40,9 @@ pub(crate) fn environment(chain: &ChainSpec, header: &Header) -> EvmEnv {
     let rules = BlockRules::new(chain, header);
     let mut env = EvmEnv::for_eth_block(header, rules, chain.chain_id(), blobs);
     env.cfg_env.disable_eip3607 = chain.is_dev();
+    if chain.has_net_gas(header.number) {
+        net_gas::put_in_force(&mut env.cfg_env.gas_params);
+    }
     env
 }
 
@@ -58,12 +62,14 @@ pub(crate) fn evm_with<'a, S: State, I>(
 where
     I: Inspector<Context<'a, S>>,
 {
+    let has_net_gas = net_gas::is_in_force(&env.cfg_env.gas_params);
     let mut evm = EthEvmBuilder::new(db, env).inspector(inspector).build().into_inner();
     let noting = [
         (opcode::CREATE, Instruction::new(create::<S, false>)),
         (opcode::CREATE2, Instruction::new(create::<S, true>)),
     ];
-    for (code, instruction) in noting.into_iter().chain(more) {
+    let store = has_net_gas.then_some((opcode::SSTORE, Instruction::new(net_gas::sstore)));
+    for (code, instruction) in noting.into_iter().chain(store).chain(more) {
         let gas = evm.instruction.gas_table()[usize::from(code)];
         evm.instruction.insert_instruction(code, instruction, gas);
     }

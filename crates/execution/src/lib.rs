@@ -88,6 +88,7 @@ mod intrinsic;
 mod jumps;
 mod limits;
 mod named;
+mod net_gas;
 mod ommers;
 mod overrides;
 mod payload;

@@ -22,7 +22,8 @@ use witness::{BlockState, Change, State};
 ///
 /// A block is after the merge if its difficulty is zero, which
 /// [`validate_header`](crate::validate_header) has checked; its number does not decide. The DAO
-/// fork is hidden, since alloy-evm moves the balances after the transactions instead of before.
+/// fork is hidden, since alloy-evm moves the balances after the transactions instead of before, and
+/// so is a Petersburg after Constantinople.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockRules<'a> {
     chain: &'a ChainSpec,
@@ -40,6 +41,10 @@ impl EthereumHardforks for BlockRules<'_> {
         match (fork, self.merged) {
             (EthereumHardfork::Paris, true) => ForkCondition::Block(0),
             (EthereumHardfork::Paris, false) | (EthereumHardfork::Dao, _) => ForkCondition::Never,
+            // The library has no Constantinople without Petersburg, which differ in SSTORE alone.
+            (EthereumHardfork::Petersburg, _) => {
+                self.chain.ethereum_fork_activation(EthereumHardfork::Constantinople)
+            }
             _ => self.chain.ethereum_fork_activation(fork),
         }
     }

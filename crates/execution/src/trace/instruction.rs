@@ -332,14 +332,19 @@ impl Instruction<'_> {
         }
         let (slot, value) = (self.operand(0), self.operand(1));
         let [original, current] = view.slot(self.address, slot);
-        if !spec.is_enabled_in(SpecId::ISTANBUL) {
+        let (istanbul, net) = (spec.is_enabled_in(SpecId::ISTANBUL), view.has_net_gas());
+        if !istanbul && !net {
             return Ok(if current.is_zero() && !value.is_zero() { 20_000 } else { 5_000 });
         }
-        if left <= 2_300 {
+        if istanbul && left <= 2_300 {
             return Err(computed("not enough gas for reentrancy sentry"));
         }
         let berlin = spec.is_enabled_in(SpecId::BERLIN);
-        let (warm, reset) = if berlin { (100, 2_900) } else { (800, 5_000) };
+        let (warm, reset) = match (net, berlin) {
+            (true, _) => (200, 5_000),
+            (false, false) => (800, 5_000),
+            (false, true) => (100, 2_900),
+        };
         let cold = if berlin && !view.is_slot_warm(self.address, slot) { 2_100 } else { 0 };
         Ok(cold
             + match (current == value, original == current, original.is_zero()) {

@@ -20,6 +20,8 @@ pub(crate) struct Sent {
 pub(crate) trait View {
     /// The fork of the block.
     fn spec(&self) -> SpecId;
+    /// Whether storage has the prices of EIP-1283.
+    fn has_net_gas(&self) -> bool;
     /// The account as it is now; one that does not exist has no balance, nonce and code.
     fn account(&mut self, address: Address) -> AccountInfo;
     /// The account as it was before the transaction, if it existed.

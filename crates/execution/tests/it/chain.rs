@@ -271,10 +271,14 @@ fn forks_by_number_are_in_order_too() {
     let (earlier, later) = (Petersburg, Istanbul);
     let order = ChainSpecError::ForkOrder { earlier, earlier_at: 9, later, later_at: 8 };
     refused(numbers, order);
-    let apart = ChainSpecError::ForksApart("constantinopleBlock", "petersburgBlock");
-    refused(r#"{"constantinopleBlock": 0, "petersburgBlock": 7}"#, apart);
     let apart = ChainSpecError::ForksApart("eip155Block", "eip158Block");
     refused(r#"{"eip155Block": 0, "eip158Block": 7}"#, apart);
+    // Constantinople may last a while.
+    let apart = spec(
+        r#"{"constantinopleBlock": 0, "petersburgBlock": 7, "istanbulBlock": 7,
+        "berlinBlock": 7, "londonBlock": 7}"#,
+    );
+    assert!(apart.is_constantinople_active_at_block(6) && !apart.is_petersburg_active_at_block(6));
     // The forks that only put the difficulty bomb off may be left out, and the DAO's.
     spec(r#"{"muirGlacierBlock": 0, "arrowGlacierBlock": 7, "grayGlacierBlock": null}"#);
 }

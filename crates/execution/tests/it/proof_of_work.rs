@@ -6,7 +6,7 @@ use alloy_consensus::{
 };
 use alloy_genesis::ChainConfig;
 use alloy_hardforks::EthereumHardforks;
-use alloy_primitives::{Address, B256, Signature, TxKind, U256};
+use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256};
 use deponent_execution::*;
 use std::path::PathBuf;
 use testing::world::{self, COINBASE, GAS_PRICE, Signer, StartAccount, World, old_chain};
@@ -180,7 +180,7 @@ fn check(chain: &ChainSpec, change: impl Fn(&mut Header), expected: Result<(), I
 
 #[test]
 fn a_header_with_proof_of_work_has_its_own_rules() {
-    for fork in ["frontier", "homestead", "byzantium", "istanbul", "london"] {
+    for fork in ["frontier", "homestead", "byzantium", "constantinople", "istanbul", "london"] {
         let chain = old_chain(fork);
         check(&chain, |_| {}, Ok(()));
         check(&chain, |header| header.nonce = [1; 8].into(), Ok(()));
@@ -424,7 +424,53 @@ fn receipts_before_byzantium_have_the_root_after_their_transaction() {
     assert_eq!(roots("homestead"), (3, 5));
     assert_eq!(roots("eip158"), (3, 5));
     assert_eq!(roots("byzantium"), (0, 3));
+    assert_eq!(roots("constantinople"), (0, 2));
     assert_eq!(roots("istanbul"), (0, 2));
+}
+
+/// The gas that a call of `code` uses, whose slot 0 holds `original`, on a chain of a fork.
+fn gas_used(fork: &str, code: &str, original: u64) -> u64 {
+    let (signer, contract) = (Signer::new(1), Address::repeat_byte(0xa1));
+    let code: Bytes = code.parse().unwrap();
+    let accounts = [
+        (signer.address(), StartAccount::rich()),
+        (contract, StartAccount::contract(code).storage([(0, original)])),
+    ];
+    let world = World::new(old_chain(fork), accounts);
+    let call = signer.unprotected(0, TxKind::Call(contract), U256::ZERO, []);
+    let validated = world.check(&world.block(vec![call])).unwrap();
+    let receipt = &validated.executed.receipts[0];
+    assert!(receipt.status());
+    receipt.cumulative_gas_used()
+}
+
+/// The test cases of EIP-1283, with what the forks beside Constantinople have used.
+#[test]
+fn storage_is_metered_by_its_net_change_in_constantinople_alone() {
+    for (code, used, refund, original, before) in [
+        ("0x60006000556000600055", 412, 0, 0, (10_012, 0)),
+        ("0x60006000556001600055", 20_212, 0, 0, (25_012, 0)),
+        ("0x60016000556000600055", 20_212, 19_800, 0, (25_012, 15_000)),
+        ("0x60016000556002600055", 20_212, 0, 0, (25_012, 0)),
+        ("0x60016000556001600055", 20_212, 0, 0, (25_012, 0)),
+        ("0x60006000556000600055", 5_212, 15_000, 1, (10_012, 15_000)),
+        ("0x60006000556001600055", 5_212, 4_800, 1, (25_012, 15_000)),
+        ("0x60006000556002600055", 5_212, 0, 1, (25_012, 15_000)),
+        ("0x60026000556000600055", 5_212, 15_000, 1, (10_012, 15_000)),
+        ("0x60026000556003600055", 5_212, 0, 1, (10_012, 0)),
+        ("0x60026000556001600055", 5_212, 4_800, 1, (10_012, 0)),
+        ("0x60026000556002600055", 5_212, 0, 1, (10_012, 0)),
+        ("0x60016000556000600055", 5_212, 15_000, 1, (10_012, 15_000)),
+        ("0x60016000556002600055", 5_212, 0, 1, (10_012, 0)),
+        ("0x60016000556001600055", 412, 0, 1, (10_012, 0)),
+        ("0x600160005560006000556001600055", 40_218, 19_800, 0, (45_018, 15_000)),
+        ("0x600060005560016000556000600055", 10_218, 19_800, 1, (30_018, 30_000)),
+    ] {
+        let in_all = |used: u64, refund: u64| 21_000 + used - refund.min((21_000 + used) / 2);
+        let found = gas_used("constantinople", code, original);
+        assert_eq!(found, in_all(used, refund), "{code} on {original}");
+        assert_eq!(gas_used("byzantium", code, original), in_all(before.0, before.1), "{code}");
+    }
 }
 
 /// Until EIP-161 an account that gets nothing is created, or stays, whoever ran the transaction and

@@ -93,8 +93,13 @@ fn real_states_have_their_roots() {
 #[test]
 fn real_genesis_files_have_the_roots_of_their_headers() {
     let Some(fixtures) = fixtures() else { return };
-    // The chain of execution-apis separates Constantinople from Petersburg, which is refused.
-    let folders = ["geth-ethtest", "hivechain-osaka-200", "hive-sync", "witness-chain"];
+    let folders = [
+        "geth-ethtest",
+        "hivechain-osaka-200",
+        "hive-sync",
+        "witness-chain",
+        "execution-apis/tests",
+    ];
     for name in folders {
         let path = fixtures.join(name).join("genesis.json");
         let whole: alloy_genesis::Genesis =

@@ -143,9 +143,8 @@ impl Test {
         Ok(Genesis { header, alloc: alloc.collect() })
     }
 
-    /// The rules of the network, `None` when they are not implemented: Constantinople without
-    /// Petersburg, which no chain has kept.
-    pub(crate) fn chain(&self) -> Option<ChainSpec> {
+    /// The rules of the network.
+    pub(crate) fn chain(&self) -> ChainSpec {
         let (first, second) = match self.network.split_once("To") {
             None => (self.network.as_str(), None),
             Some((first, rest)) => (first, Some(rest.split_once("At").expect("a condition"))),
@@ -154,14 +153,14 @@ impl Test {
             chain_id: self.config.chainid.map_or(1, |id| id.to()),
             ..ChainConfig::default()
         };
-        schedule(&mut config, first, 0)?;
+        schedule(&mut config, first, 0);
         match second {
             None => {}
-            Some((fork, "Time15k")) => schedule(&mut config, fork, 15_000)?,
+            Some((fork, "Time15k")) => schedule(&mut config, fork, 15_000),
             Some(("Dao", "5")) => {
                 (config.dao_fork_block, config.dao_fork_support) = (Some(5), true);
             }
-            Some((fork, "5")) => schedule(&mut config, fork, 5)?,
+            Some((fork, "5")) => schedule(&mut config, fork, 5),
             Some(("Paris", "DiffC0000")) => {
                 config.terminal_total_difficulty = Some(U256::from(0xc0000));
             }
@@ -178,17 +177,22 @@ impl Test {
                 },
             );
         }
-        Some(ChainSpec::from_config(&config).expect("the networks are well ordered"))
+        if config.constantinople_block.is_some() {
+            // Without a block it is at that of Constantinople.
+            config.petersburg_block.get_or_insert(u64::MAX);
+        }
+        ChainSpec::from_config(&config).expect("the networks are well ordered")
     }
 }
 
 /// Forks by number, in order. Those of no test but under a later one are left out.
-const NUMBERED: [&str; 11] = [
+const NUMBERED: [&str; 12] = [
     "Frontier",
     "Homestead",
     "EIP150",
     "EIP158",
     "Byzantium",
+    "Constantinople",
     "ConstantinopleFix",
     "Istanbul",
     "MuirGlacier",
@@ -200,21 +204,22 @@ const NUMBERED: [&str; 11] = [
 const TIMED: [&str; 7] = ["Shanghai", "Cancun", "Prague", "Osaka", "BPO1", "BPO2", "Amsterdam"];
 
 /// Schedules `fork` and all before it that are not yet scheduled.
-fn schedule(config: &mut ChainConfig, fork: &str, at: u64) -> Option<()> {
+fn schedule(config: &mut ChainConfig, fork: &str, at: u64) {
     let timed = TIMED.iter().position(|name| *name == fork).map(|last| last + 1);
     let timed = timed.or(["Paris", "Merge"].contains(&fork).then_some(0));
     let numbered = NUMBERED.iter().position(|name| *name == fork);
     let (numbered, number) = match timed {
         Some(_) => (NUMBERED.len(), 0),
-        None => (numbered? + 1, at),
+        None => (numbered.expect("a fork") + 1, at),
     };
-    let slots: [&mut [&mut Option<u64>]; 11] = [
+    let slots: [&mut [&mut Option<u64>]; 12] = [
         &mut [],
         &mut [&mut config.homestead_block],
         &mut [&mut config.eip150_block],
         &mut [&mut config.eip155_block, &mut config.eip158_block],
         &mut [&mut config.byzantium_block],
-        &mut [&mut config.constantinople_block, &mut config.petersburg_block],
+        &mut [&mut config.constantinople_block],
+        &mut [&mut config.petersburg_block],
         &mut [&mut config.istanbul_block],
         &mut [&mut config.muir_glacier_block],
         &mut [&mut config.berlin_block],
@@ -224,7 +229,7 @@ fn schedule(config: &mut ChainConfig, fork: &str, at: u64) -> Option<()> {
     for slot in slots.into_iter().take(numbered).flatten() {
         slot.get_or_insert(number);
     }
-    let Some(timed) = timed else { return Some(()) };
+    let Some(timed) = timed else { return };
     for (name, params) in [("bpo1", BlobParams::bpo1()), ("bpo2", BlobParams::bpo2())] {
         config.blob_schedule.entry(name.into()).or_insert(params);
     }
@@ -241,7 +246,6 @@ fn schedule(config: &mut ChainConfig, fork: &str, at: u64) -> Option<()> {
     for slot in slots.into_iter().take(timed) {
         slot.get_or_insert(at);
     }
-    Some(())
 }
 
 impl FixtureHeader {

@@ -160,7 +160,7 @@ fn caught(run: impl FnOnce() -> Outcome) -> Outcome {
 }
 
 fn run_published(name: &str, test: &Test, witnesses: &mut report::Witnesses) -> Outcome {
-    let Some(chain) = test.chain() else { return Outcome::NotRun };
+    let chain = test.chain();
     match draft::run(name, test, &chain, witnesses) {
         Ok(()) => Outcome::Passed,
         Err(error) => Outcome::Failed(error),
@@ -168,7 +168,7 @@ fn run_published(name: &str, test: &Test, witnesses: &mut report::Witnesses) -> 
 }
 
 fn run_access_lists(test: &Test, counts: &mut access_lists::Counts) -> Outcome {
-    let Some(chain) = test.chain() else { return Outcome::NotRun };
+    let chain = test.chain();
     match access_lists::run(test, &chain, counts) {
         Ok(()) => Outcome::Passed,
         Err(error) => Outcome::Failed(error),
@@ -224,7 +224,7 @@ fn run_real(file: &Path) -> (String, Outcome) {
 
 fn run_test(test: &Test, report: &mut Report) -> Outcome {
     let witnesses = &mut report.witnesses;
-    let Some(chain) = test.chain() else { return Outcome::NotRun };
+    let chain = test.chain();
     let run = match test.engine_new_payloads.is_empty() {
         true if chain.is_merged_at(1) != Some(true) => plain::run(test, chain, witnesses),
         true => blocks::run(test, chain, witnesses),

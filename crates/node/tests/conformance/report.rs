@@ -11,8 +11,6 @@ const FAILURES_SHOWN: usize = 40;
 pub(crate) enum Outcome {
     Passed,
     Failed(String),
-    /// The test's rules are not implemented.
-    NotRun,
 }
 
 /// Counts of what was judged beside the verdicts.
@@ -34,7 +32,6 @@ pub(crate) struct Witnesses {
 struct Tests {
     passed: usize,
     failed: usize,
-    not_run: usize,
 }
 
 #[derive(Default)]
@@ -51,7 +48,6 @@ impl Report {
         let counts = self.counts.entry(network.into()).or_default();
         match outcome {
             Outcome::Passed => counts.passed += 1,
-            Outcome::NotRun => counts.not_run += 1,
             Outcome::Failed(reason) => {
                 counts.failed += 1;
                 self.failures.push((network.into(), name.into(), reason));
@@ -64,7 +60,6 @@ impl Report {
             let sum = self.counts.entry(network).or_default();
             sum.passed += counts.passed;
             sum.failed += counts.failed;
-            sum.not_run += counts.not_run;
         }
         self.failures.extend(other.failures);
         self.witnesses.verified += other.witnesses.verified;
@@ -90,11 +85,11 @@ impl Report {
         for (network, name, reason) in shown.take(FAILURES_SHOWN) {
             println!("FAILED {network} {name}\n       {reason}");
         }
-        println!("{:<28} {:>8} {:>8} {:>8}", "network", "passed", "failed", "not run");
+        println!("{:<28} {:>8} {:>8}", "network", "passed", "failed");
         for (network, counts) in &self.counts {
-            let Tests { passed, failed, not_run } = counts;
+            let Tests { passed, failed } = counts;
             let note = if gated(network) { "" } else { "  draft of April 2026, not gated" };
-            println!("{network:<28} {passed:>8} {failed:>8} {not_run:>8}{note}");
+            println!("{network:<28} {passed:>8} {failed:>8}{note}");
         }
         let witnesses = &self.witnesses;
         self.access_lists.print();

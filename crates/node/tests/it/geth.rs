@@ -166,6 +166,10 @@ impl Nodes {
         }
     }
 
+    pub(crate) async fn stop(self) {
+        self.ours.stop().await;
+    }
+
     /// Connections to both over IPC.
     pub(crate) async fn sessions(&self) -> [SessionClient; 2] {
         let session = async |name: &str| {

@@ -258,7 +258,7 @@ fn nested() -> Vec<Value> {
 }
 
 /// Where two answers differ first.
-fn difference(at: &str, ours: &Value, geth: &Value) -> Option<String> {
+pub(crate) fn difference(at: &str, ours: &Value, geth: &Value) -> Option<String> {
     match (ours, geth) {
         (Value::Object(one), Value::Object(other)) => {
             let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
@@ -285,7 +285,7 @@ fn difference(at: &str, ours: &Value, geth: &Value) -> Option<String> {
     }
 }
 
-async fn answer(session: &SessionClient, method: &str, params: &Value) -> Value {
+pub(crate) async fn answer(session: &SessionClient, method: &str, params: &Value) -> Value {
     match session.call::<Value>(method, params).await {
         Ok(answer) => answer,
         Err(ClientError::Rpc(error)) => json!({"code": error.code, "message": error.message}),

@@ -20,6 +20,7 @@ mod fork;
 mod geth;
 mod geth_estimates;
 mod geth_methods;
+mod geth_net_gas;
 mod geth_pool;
 mod geth_simulations;
 mod geth_traces;

@@ -52,12 +52,13 @@ pub fn config(fork: &str) -> ChainConfig {
 }
 
 /// The rules of a chain with proof of work, with all forks up to `fork` active from the first block
-/// on.
+/// on. In Constantinople, Petersburg is too far to come.
 ///
 /// # Panics
 /// If there is no such fork.
 pub fn old_chain(fork: &str) -> ChainSpec {
-    let forks = ["frontier", "homestead", "eip158", "byzantium", "istanbul", "london"];
+    let forks =
+        ["frontier", "homestead", "eip158", "byzantium", "constantinople", "istanbul", "london"];
     let last = forks.iter().position(|name| *name == fork).expect("a fork's name");
     let number = |at: usize| (at <= last).then_some(0);
     let config = ChainConfig {
@@ -68,10 +69,10 @@ pub fn old_chain(fork: &str) -> ChainSpec {
         eip158_block: number(2),
         byzantium_block: number(3),
         constantinople_block: number(4),
-        petersburg_block: number(4),
-        istanbul_block: number(4),
-        berlin_block: number(5),
-        london_block: number(5),
+        petersburg_block: number(5).or((fork == "constantinople").then_some(u64::MAX)),
+        istanbul_block: number(5),
+        berlin_block: number(6),
+        london_block: number(6),
         ..ChainConfig::default()
     };
     ChainSpec::from_config(&config).expect("a configuration in order")

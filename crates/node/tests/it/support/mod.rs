@@ -21,8 +21,6 @@ use crate::schema;
 pub(crate) fn published_chain() -> Option<(PathBuf, String)> {
     let folder = testing::fixtures()?.join("execution-apis/tests");
     let genesis = std::fs::read_to_string(folder.join("genesis.json")).expect("a file");
-    // We have these two forks at once only; no block of this chain tells them apart.
-    let genesis = genesis.replace(r#""petersburgBlock": 15"#, r#""petersburgBlock": 12"#);
     Some((folder, genesis))
 }
 
