@@ -1,5 +1,6 @@
-//! The prices of storage by EIP-1283, which Constantinople had and Petersburg took back: the library's
-//! formula of EIP-2200 with other parameters, and without the least gas that this wants to be left.
+//! The prices of storage by EIP-1283, which Constantinople had and Petersburg took back: the
+//! library's formula of EIP-2200 with other parameters, and without the least gas that this wants
+//! to be left.
 
 use revm::context_interface::cfg::gas::{SSTORE_RESET, SSTORE_SET};
 use revm::context_interface::cfg::{GasId, GasParams};
