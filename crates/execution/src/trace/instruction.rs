@@ -7,6 +7,7 @@
 //! count.
 
 use super::view::View;
+use crate::net_gas;
 use alloy_primitives::{Address, U256};
 use revm::bytecode::opcode::{self as op, OPCODE_INFO};
 use revm::context_interface::cfg::GasParams;
@@ -358,8 +359,11 @@ impl Instruction<'_> {
         let [original_value, present_value] = view.slot(self.address, self.operand(0));
         let new_value = self.operand(1);
         let values = SStoreResult { original_value, present_value, new_value };
-        let is_istanbul = spec.is_enabled_in(SpecId::ISTANBUL);
-        GasParams::new_spec(spec).sstore_refund(is_istanbul, &values)
+        let (mut params, has_net_gas) = (GasParams::new_spec(spec), view.has_net_gas());
+        if has_net_gas {
+            net_gas::put_in_force(&mut params);
+        }
+        params.sstore_refund(has_net_gas || spec.is_enabled_in(SpecId::ISTANBUL), &values)
     }
 
     fn call_gas(
