@@ -81,10 +81,27 @@ where
 const NO_MEMORY: &str = "busy: there is no more memory for the answers of this batch";
 
 impl Port {
-    /// Answers a message. Each of its calls, if it is a batch, has a turn of its own, unless they
-    /// take no longer than [`TURN_TIME`] together; and once there is no more memory for the
-    /// answers, no more calls are made.
+    /// Answers a message, at once or [later](Self::answer_later).
     pub(crate) async fn answer_message<M, C>(
+        self: &Arc<Self>,
+        slot: &ConnectionSlot,
+        message: M,
+        calls: C,
+    ) -> Result<Option<ReservedAnswer<Json>>, Unanswered>
+    where
+        M: AsRef<[u8]> + Send + 'static,
+        C: FnMut(&CallRequest<'_>) -> Result<Json, Error> + Send + 'static,
+    {
+        match self.methods.waits(message.as_ref()) {
+            true => self.answer_later(slot, message).await,
+            false => self.answer_now(slot, message, calls).await,
+        }
+    }
+
+    /// Answers a message that waits for nothing. Each of its calls, if it is a batch, has a turn of
+    /// its own, unless they take no longer than [`TURN_TIME`] together; and once there is no more
+    /// memory for the answers, no more calls are made.
+    pub(crate) async fn answer_now<M, C>(
         self: &Arc<Self>,
         slot: &ConnectionSlot,
         message: M,
@@ -94,9 +111,6 @@ impl Port {
         M: AsRef<[u8]> + Send + 'static,
         C: FnMut(&CallRequest<'_>) -> Result<Json, Error> + Send + 'static,
     {
-        if self.methods.waits(message.as_ref()) {
-            return self.answer_later(slot, message).await;
-        }
         if !is_batch(message.as_ref()) {
             let pace = self.methods.pace(message.as_ref());
             return self.run(pace, slot, move || answer_single(message.as_ref(), &mut calls)).await;

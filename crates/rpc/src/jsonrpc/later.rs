@@ -35,7 +35,8 @@ fn begin(handler: &dyn Handler, host: Option<IpAddr>, message: &[u8]) -> Begun {
 }
 
 impl Port {
-    /// Answers a message that is a call by a method that [waits](crate::Method::waits).
+    /// Answers a message that is a call by a method that [waits](crate::Method::waits). Dropped, it
+    /// ends the waiting.
     pub(crate) async fn answer_later<M>(
         self: &Arc<Self>,
         slot: &ConnectionSlot,

@@ -27,24 +27,23 @@ use crate::limits::PARAMS_COUNT;
 pub struct Params<'a> {
     list: Vec<&'a RawValue>,
     taken: usize,
+    /// Parameters that are an object instead.
+    object: Option<&'a RawValue>,
 }
 
 impl<'a> Params<'a> {
     /// Splits a call's parameters. Absent ones are an empty list, and so is `{}`.
     ///
     /// # Errors
-    /// [`Code::InvalidParams`](crate::Code::InvalidParams) for other objects, and for more
-    /// parameters than any method takes.
+    /// [`Code::InvalidParams`](crate::Code::InvalidParams) for more parameters than any method
+    /// takes.
     pub fn of(params: Option<&'a RawValue>) -> Result<Self, Error> {
         let list = match params {
             None => Vec::new(),
             Some(raw) if raw.get().starts_with('{') => {
-                if raw.get()[1..].trim_start() != "}" {
-                    return Err(Error::invalid_params(
-                        "params are an object: give them as an array, by position",
-                    ));
-                }
-                Vec::new()
+                let is_empty = raw.get()[1..].trim_start() == "}";
+                let object = (!is_empty).then_some(raw);
+                return Ok(Self { list: Vec::new(), taken: 0, object });
             }
             Some(raw) => {
                 let elements = elements(raw.get(), PARAMS_COUNT)
@@ -58,7 +57,27 @@ impl<'a> Params<'a> {
                 elements.list
             }
         };
-        Ok(Self { list, taken: 0 })
+        Ok(Self { list, taken: 0, object: None })
+    }
+
+    /// The parameters by their names, of a method that takes them so, too; `None` where they are a
+    /// list.
+    ///
+    /// # Errors
+    /// [`Code::InvalidParams`](crate::Code::InvalidParams) if they are not a `T`.
+    pub fn named<T: Deserialize<'a>>(&mut self) -> Result<Option<T>, Error> {
+        let Some(object) = self.object.take() else { return Ok(None) };
+        let named = read_json(object.get());
+        named.map(Some).map_err(|fault| {
+            let fault = without_place(&fault);
+            Error::invalid_params(format_args!("params: {fault}"))
+        })
+    }
+
+    /// Refuses parameters that are an object.
+    fn by_position(&self) -> Result<(), Error> {
+        let detail = "params are an object: give them as an array, by position";
+        self.object.map_or(Ok(()), |_| Err(Error::invalid_params(detail)))
     }
 
     /// The next parameter; `name` is for the error.
@@ -66,6 +85,7 @@ impl<'a> Params<'a> {
     /// # Errors
     /// [`Code::InvalidParams`](crate::Code::InvalidParams) if it is missing, or not a `T`.
     pub fn next<T: Deserialize<'a>>(&mut self, name: &str) -> Result<T, Error> {
+        self.by_position()?;
         let position = self.taken;
         let raw = self.list.get(position).ok_or_else(|| {
             Error::invalid_params(format_args!("params[{position}] ({name}) is missing"))
@@ -82,7 +102,7 @@ impl<'a> Params<'a> {
     /// # Errors
     /// [`Code::InvalidParams`](crate::Code::InvalidParams) if it is not a `T`.
     pub fn optional<T: Deserialize<'a>>(&mut self, name: &str) -> Result<Option<T>, Error> {
-        if self.taken == self.list.len() {
+        if self.taken == self.list.len() && self.object.is_none() {
             return Ok(None);
         }
         self.next(name)
@@ -123,6 +143,7 @@ impl<'a> Params<'a> {
     /// # Errors
     /// [`Code::InvalidParams`](crate::Code::InvalidParams) if there are more parameters.
     pub fn end(self) -> Result<(), Error> {
+        self.by_position()?;
         match self.list.len() - self.taken {
             0 => Ok(()),
             extra => Err(Error::invalid_params(format_args!(
@@ -225,6 +246,48 @@ mod tests {
         let mut params = Params::of(raw("[{\"a\": [1]}]")).expect("one parameter");
         let error = params.next::<u64>("count").expect_err("no number");
         assert!(error.to_string().ends_with("params[0] (count): invalid type: map, expected u64"));
+    }
+
+    #[test]
+    fn params_are_taken_by_name_where_a_method_has_names() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Named<'a> {
+            name: &'a str,
+            count: Option<u64>,
+        }
+        let read = |text| {
+            let mut params = Params::of(raw(text))?;
+            let named: Option<Named<'_>> = params.named()?;
+            Ok::<_, Error>(named.map(|named| params.end().map(|()| named)))
+        };
+        let named = read(r#"{"count": 2, "name": "a"}"#).expect("params").expect("an object");
+        assert_eq!(named.expect("nothing is left"), Named { name: "a", count: Some(2) });
+        for list in ["[]", "[1]", "{}"] {
+            assert!(read(list).expect("params").is_none(), "{list}");
+        }
+        for (text, words) in [
+            (r#"{"count": 2}"#, "params: missing field"),
+            (r#"{"name": "a", "size": 2}"#, "params: unknown field"),
+        ] {
+            let error = read(text).expect_err(text);
+            assert!(error.is(Code::InvalidParams) && error.to_string().contains(words), "{error}");
+        }
+    }
+
+    /// Whichever way a method takes them.
+    #[test]
+    fn an_object_is_no_list() {
+        let params = || Params::of(raw(r#"{"name": "a"}"#)).expect("an object");
+        let found = [
+            params().next::<&str>("name").map(|_| ()),
+            params().optional::<&str>("name").map(|_| ()),
+            params().list::<u8>("name", 3).map(|_| ()),
+            params().end(),
+        ];
+        for error in found.map(|found| found.expect_err("no list")) {
+            assert!(error.to_string().contains("give them as an array"), "{error}");
+        }
     }
 
     #[test]

@@ -219,7 +219,15 @@ impl Session {
         let (answered, is_answered) = watch::channel(false);
         let session = Arc::clone(&self);
         let calls = move |request: &CallRequest<'_>| session.call(request, &is_answered);
-        let called = self.port.answer_message(&self.slot, message.clone(), calls).await;
+        let called = if self.port.methods.waits(message.as_bytes()) {
+            tokio::select! {
+                answered = self.port.answer_later(&self.slot, message.clone()) => answered,
+                // Nobody is there any more whom the answer would reach.
+                () = self.outgoing.closed() => Ok(None),
+            }
+        } else {
+            self.port.answer_now(&self.slot, message.clone(), calls).await
+        };
         drop(turn);
         if self.finish(message, called, of).await {
             // From now on subscriptions that it began may send their notifications.

@@ -9,13 +9,21 @@ fn begin(server: &Server, params: &str) -> [Raw; 3] {
     let text = call("later", params);
     let mut http = server.connect();
     http.send(post("", &text));
+    [http, websocket(server, &text), bare(server, &text)]
+}
+
+fn websocket(server: &Server, text: &str) -> Raw {
     let mut websocket = server.connect();
     websocket.send(upgrade(""));
     assert_eq!(websocket.reply().status, 101);
-    websocket.send(frame(0x81, &text));
+    websocket.send(frame(0x81, text));
+    websocket
+}
+
+fn bare(server: &Server, text: &str) -> Raw {
     let mut bare = server.connect_unix();
-    bare.send(text.as_bytes());
-    [http, websocket, bare]
+    bare.send(text);
+    bare
 }
 
 #[test]
@@ -33,15 +41,35 @@ fn calls_that_wait_hold_no_turn_and_are_answered_when_it_is_time() {
     server.until_waiting(0);
 }
 
+/// Over each wire, on connections that end in each way.
 #[test]
 fn a_client_that_hangs_up_ends_its_waiting() {
     let server = Server::public();
-    let mut http = server.connect();
-    http.send(post("", call("later", "[7]")));
+    let waiting: Vec<_> = (0..4).flat_map(|_| begin(&server, "[7]")).collect();
+    server.until_waiting(12);
+    drop(waiting);
+    server.until_waiting(0);
+    // A WebSocket that says goodbye, while the client keeps the connection.
+    let mut websocket = websocket(&server, &call("later", "[7]"));
     server.until_waiting(1);
-    drop(http);
+    websocket.send(frame(0x88, [0x03, 0xe8]));
+    while websocket.more() {}
     server.until_waiting(0);
     server.check_alive();
+    drop(websocket);
+    server.until_nothing_is_held();
+}
+
+/// A half of a connection on the Unix socket that is closed is no end: the client has asked all.
+#[test]
+fn who_has_asked_all_still_waits() {
+    let server = Server::public();
+    let mut bare = bare(&server, &call("later", "[7]"));
+    bare.finish();
+    server.until_waiting(1);
+    server.later.add_permits(1);
+    bare.until("\"result\":[7]");
+    server.until_waiting(0);
 }
 
 #[test]

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use deponent_rpc::rest::{self, HeaderMap, StatusCode};
 use deponent_rpc::{
     AllowedOrigins, Error, Handler, Json, JwtSecret, Later, Limits, Method, Params, Pieces,
-    RawValue, ServerOptions, Subscription, SubscriptionMethods, Topic, bind_unix, serve,
+    PortMemory, PortUse, RawValue, ServerOptions, Subscription, SubscriptionMethods, Topic,
+    bind_unix, serve,
 };
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
@@ -210,6 +211,8 @@ pub(crate) struct Server {
     waiting: Arc<()>,
     /// The topic of the subscriptions.
     pub(crate) news: Option<Topic>,
+    /// Of the port, and of the Unix socket.
+    memories: [PortMemory; 2],
     runtime: Option<Runtime>,
     _directory: TempDir,
 }
@@ -254,6 +257,11 @@ impl Server {
             websocket: list(&["app.example"]),
         };
         let options = ServerOptions { origins, ..ServerOptions::new(jwt, limits) };
+        let memories = [(); 2].map(|()| PortMemory::new(&options.limits));
+        let [options, of_unix] = memories.clone().map(|memory| {
+            let memory = Some(memory);
+            ServerOptions { memory, ..options.clone() }
+        });
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("test.ipc");
         let context = runtime.enter();
@@ -266,8 +274,8 @@ impl Server {
                 let mut stopped = stopped.clone();
                 async move { while stopped.changed().await.is_ok() {} }
             };
-            let tcp = serve(listener, options.clone(), methods.clone(), shutdown());
-            tokio::join!(tcp, serve(unix, options, methods, shutdown()));
+            let tcp = serve(listener, options, methods.clone(), shutdown());
+            tokio::join!(tcp, serve(unix, of_unix, methods, shutdown()));
             ended_in.send(()).unwrap_or_default();
         });
         let (stop, news, runtime) = (Some(stop), Some(news), Some(runtime));
@@ -283,6 +291,7 @@ impl Server {
             later,
             waiting,
             news,
+            memories,
             runtime,
             _directory,
         }
@@ -322,6 +331,18 @@ impl Server {
         let begun = Instant::now();
         while Arc::strong_count(&self.waiting) != count + 2 {
             assert!(begun.elapsed() < PATIENCE, "{}", Arc::strong_count(&self.waiting) - 2);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits until no connection and no call holds anything.
+    pub(crate) fn until_nothing_is_held(&self) {
+        let begun = Instant::now();
+        let used = || {
+            self.memories.each_ref().map(|memory| PortUse { refused: Vec::new(), ..memory.usage() })
+        };
+        while used() != [PortUse::default(), PortUse::default()] {
+            assert!(begun.elapsed() < PATIENCE, "{:?}", used());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
