@@ -388,10 +388,16 @@ impl DevChain {
     /// [`Error::Engine`].
     pub fn snapshot(&self) -> Result<SnapshotId, Error> {
         let mut state = self.state();
-        let head = self.engine.heads().head;
+        let record = head(&self.engine)?;
+        let (head, number) = (record.hash(), record.number());
         let (handle, clock) = (self.engine.state_handle(head)?, state.clock.clone());
-        let snapshot = Snapshot { head, state: handle, clock, waiting: self.waiting() };
+        let snapshot = Snapshot { head, number, state: handle, clock, waiting: self.waiting() };
         Ok(state.snapshots.add(snapshot))
+    }
+
+    /// The snapshots that one can come back to, each with the number and the hash of its head.
+    pub fn snapshots(&self) -> Vec<(SnapshotId, u64, B256)> {
+        self.state().snapshots.all()
     }
 
     /// Comes back to a snapshot, which ends it and all later ones; `false` if there is none of that

@@ -15,6 +15,7 @@ pub type SnapshotId = u64;
 #[derive(Debug, Clone)]
 pub(crate) struct Snapshot {
     pub(crate) head: B256,
+    pub(crate) number: u64,
     pub(crate) state: StateHandle,
     pub(crate) clock: Clock,
     /// The transactions that waited.
@@ -41,6 +42,11 @@ impl Snapshots {
 
     pub(crate) fn get(&self, id: SnapshotId) -> Option<&Snapshot> {
         self.kept.get(&id)
+    }
+
+    /// Each, with the number and the hash of its head.
+    pub(crate) fn all(&self) -> Vec<(SnapshotId, u64, B256)> {
+        self.kept.iter().map(|(id, kept)| (*id, kept.number, kept.head)).collect()
     }
 
     /// Forgets a snapshot and the later ones.

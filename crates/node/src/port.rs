@@ -56,8 +56,8 @@ impl Handler for Api {
     ) -> Result<Later, Error> {
         let (begun, found) = (Instant::now(), self.entry(method));
         let name = found.map(|found| found.method.name);
-        let later = match name {
-            Some(_) => Params::of(params).and_then(|params| api::send_and_wait(self, params)),
+        let later = match found {
+            Some(found) => Params::of(params).and_then(|params| found.call_later(self, params)),
             None => Err(Error::method_not_found(method)),
         };
         let later = later.map_err(|error| {

@@ -72,7 +72,7 @@ pub(super) fn edges(crates: &[Crate], architecture: &str) -> Vec<Problem> {
             .map(|row| (row[0].clone(), [names(&row[1]), names(&row[2])]))
             .collect();
     let mut problems = Vec::new();
-    for one in crates.iter().filter(|one| one.folder.starts_with("crates/")) {
+    for one in crates.iter().filter(|one| one.is_member()) {
         let Some(allowed) = table.get(one.name()) else {
             problems.push(Problem::new(
                 "ARCHITECTURE.md",
@@ -107,7 +107,7 @@ fn dependencies_in(workspace: &str, crates: &[Crate], architecture: &str) -> Vec
     let ours: BTreeSet<&str> = crates.iter().map(Crate::name).collect();
     let mut users: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     let mut all: BTreeSet<String> = Dependencies::of(workspace).shipped;
-    for one in crates.iter().filter(|one| one.folder.starts_with("crates/")) {
+    for one in crates.iter().filter(|one| one.is_member()) {
         let Dependencies { shipped, tests } = Dependencies::of(&one.manifest);
         for name in &shipped {
             users.entry(name.clone()).or_default().insert(one.name());

@@ -31,7 +31,13 @@ impl Crate {
         read: impl Fn(&Path) -> Result<String, String>,
     ) -> Result<Self, String> {
         let mut sources = Vec::new();
-        for path in files(&root.join(folder), "rs") {
+        let place = root.join(folder);
+        // Packages below a package are not part of it.
+        let is_own = |path: &PathBuf| {
+            let above = path.ancestors().skip(1).take_while(|above| **above != place);
+            !above.into_iter().any(|above| above.join("Cargo.toml").is_file())
+        };
+        for path in files(&place, "rs").into_iter().filter(is_own) {
             let below = path.strip_prefix(root).expect("it was found below the root");
             sources.push(SourceFile::new(below.display().to_string(), read(&path)?));
         }
@@ -42,6 +48,11 @@ impl Crate {
     /// Its name in the repository: the last part of its folder.
     pub(super) fn name(&self) -> &str {
         self.folder.rsplit('/').next().unwrap_or(&self.folder)
+    }
+
+    /// Whether it is one of the workspace, in a folder of `crates`.
+    pub(super) fn is_member(&self) -> bool {
+        self.folder.strip_prefix("crates/").is_some_and(|name| !name.contains('/'))
     }
 
     pub(super) fn lines(&self) -> usize {
@@ -104,8 +115,7 @@ impl SourceFile {
     }
 }
 
-/// Every file below `folder` with this ending, in order; what cargo or git made is left out, and
-/// packages below a package are not part of it.
+/// Every file below `folder` with this ending, in order; what cargo or git made is left out.
 pub(super) fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_path_buf()];

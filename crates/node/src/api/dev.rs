@@ -8,20 +8,22 @@ use alloy_primitives::{Address, B256, U64, U256};
 use dev::{Error as DevError, impersonated};
 use engine::Amendment;
 use engine_api::json::{Data, FixedData, Object};
-use execution::{Call, UnsignedCall, UnsignedTransaction, unsigned_transaction};
-use rpc::{Code, Error, Json, Params};
+use execution::{Call, Transaction, UnsignedCall, UnsignedTransaction, unsigned_transaction};
+use rpc::{Code, Error, Json, Later, Params};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::call::Request;
-use super::{Api, Entry, eth, fees, fill, identity, method, ordered, refusal};
+use super::inclusion::wait_for;
+use super::{Api, Entry, eth, fees, fill, identity, later, method, ordered, refusal};
 use crate::dev::DevNode;
 
 /// The methods, with their other names.
 pub(super) const DEV: &[Entry] = &[
     method("eth_requestAccounts", identity::accounts),
     ordered("eth_sendTransaction", send),
+    later("eth_sendTransactionSync", send_and_wait),
     ordered("eth_sendUnsignedTransaction", send_unsigned),
     ordered("evm_mine", mine_one),
     ordered("evm_mine_detailed", mine_detailed),
@@ -151,21 +153,34 @@ pub(super) fn address(params: &mut Params<'_>) -> Result<Address, Error> {
 /// `eth_sendTransaction`: signed by an account of the node, the first one where none is named, or
 /// unsigned by one that is impersonated.
 fn send(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let Object(mut request): Object<Request> = params.next("transaction")?;
+    let Object(request): Object<Request> = params.next("transaction")?;
     params.end()?;
+    let signed = signed(api, request)?;
+    Json::of(&api.dev()?.chain.send(signed).map_err(failed)?)
+}
+
+/// `eth_sendTransactionSync`: as `eth_sendTransaction`, with the receipt, once a block has it.
+fn send_and_wait(api: &Api, mut params: Params<'_>) -> Result<Later, Error> {
+    let Object(request): Object<Request> = params.next("transaction")?;
+    let most = params.optional("milliseconds")?;
+    params.end()?;
+    let signed = signed(api, request)?;
+    let hash = *signed.tx_hash();
+    wait_for(api, hash, most, || api.dev()?.chain.send(signed).map_err(failed).map(|_| ()))
+}
+
+/// The transaction of a request, by an account of the node or an impersonated one.
+fn signed(api: &Api, mut request: Request) -> Result<Transaction, Error> {
     let dev = api.dev()?;
     let sender = request.sender_or(dev.wallet.addresses().next());
     let is_known = |sender: &Address| dev.wallet.has(sender) || dev.chain.impersonates(sender);
     // Before the gas is estimated, which fails for other reasons where there is no such account.
     sender.filter(is_known).ok_or_else(no_signer)?;
     let (sender, transaction) = filled(api, request)?;
-    let signed = if dev.chain.impersonates(&sender) {
-        impersonated(transaction, sender)
-    } else {
-        let signed = dev.wallet.sign_transaction(&sender, transaction);
-        signed.ok_or_else(no_signer)?
-    };
-    Json::of(&dev.chain.send(signed).map_err(failed)?)
+    if dev.chain.impersonates(&sender) {
+        return Ok(impersonated(transaction, sender));
+    }
+    dev.wallet.sign_transaction(&sender, transaction).ok_or_else(no_signer)
 }
 
 /// The error of an account that is not the node's.
@@ -512,11 +527,26 @@ impl From<DevError> for ReorgError {
     }
 }
 
-/// `anvil_reorg`. What a request leaves open is filled in on the block before its own.
+/// The parameters of `anvil_reorg` by their names, as alloy sends them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reorganisation {
+    depth: Loose,
+    tx_block_pairs: Option<Vec<(Reorganised, u64)>>,
+}
+
+/// `anvil_reorg`: its parameters one by one, or as an object. Requests are filled in on the block
+/// before their own.
 fn reorganise(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
-    let Loose(depth) = params.next("depth")?;
-    let pairs: Option<Vec<(Reorganised, u64)>> = params.optional("transactions")?;
+    let reorganisation = match params.named()? {
+        Some(named) => named,
+        None => Reorganisation {
+            depth: params.next("depth")?,
+            tx_block_pairs: params.optional("transactions")?,
+        },
+    };
     params.end()?;
+    let Reorganisation { depth, tx_block_pairs: pairs } = reorganisation;
     let dev = api.dev()?;
     let signed = |transaction| match transaction {
         Reorganised::Raw(Data(bytes)) => match ::pool::decode(&bytes) {
@@ -535,7 +565,7 @@ fn reorganise(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
         }
     };
     let pairs = pairs.unwrap_or_default();
-    match dev.chain.reorganise(Loose(depth).small("depth")?, pairs, signed) {
+    match dev.chain.reorganise(depth.small("depth")?, pairs, signed) {
         Ok(_) => none(),
         Err(ReorgError::Chain(error)) => Err(failed(*error)),
         Err(ReorgError::Request(error)) => Err(*error),
@@ -616,6 +646,9 @@ fn metadata(api: &Api, params: Params<'_>) -> Result<Json, Error> {
             "forkBlockHash": fork.header.hash_slow(),
         })
     });
+    let snapshots = api.dev()?.chain.snapshots().into_iter();
+    let snapshots: Map<_, _> =
+        snapshots.map(|(id, number, hash)| (format!("0x{id:x}"), json!([number, hash]))).collect();
     Json::of(&json!({
         "clientVersion": identity::name_told(api),
         "chainId": api.engine.chain().chain_id(),
@@ -623,7 +656,7 @@ fn metadata(api: &Api, params: Params<'_>) -> Result<Json, Error> {
         "latestBlockNumber": head.number(),
         "latestBlockHash": head.hash(),
         "forkedNetwork": forked,
-        "snapshots": {},
+        "snapshots": snapshots,
     }))
 }
 

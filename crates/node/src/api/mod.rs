@@ -23,6 +23,7 @@ mod filters;
 mod forward;
 mod head_control;
 mod identity;
+mod inclusion;
 mod lenient;
 mod log_filter;
 mod logs;
@@ -57,7 +58,7 @@ use std::sync::Arc;
 use ::pool::Pool;
 use engine::Engine;
 use engine_api::{EXCHANGE_CAPABILITIES, EngineMethod, GET_CLIENT_VERSION};
-use rpc::{Code, Error, Json, Method, Params, RawValue};
+use rpc::{Code, Error, Json, Later, Method, Params, RawValue};
 use witness::StateError;
 
 pub use offered::{MethodPattern, Offered};
@@ -71,7 +72,6 @@ pub(crate) use filter_table::Filters;
 pub(crate) use identity::our_version;
 pub(crate) use new_payload::{assembly_time, validate, validate_with_witness};
 pub(crate) use payload::{check_fork, check_requests};
-pub(crate) use pool::send_and_wait;
 pub(crate) use stored::Stored;
 pub(crate) use subscribe::{SUBSCRIPTIONS, subscribe};
 
@@ -141,11 +141,14 @@ enum Call {
     From(CallFrom),
     /// One function answers all versions.
     Versioned(VersionedCall, u8),
+    /// Its answer comes later.
+    Later(LaterCall),
 }
 
 type PlainCall = fn(&Api, Params<'_>) -> Result<Json, Error>;
 type CallFrom = fn(&Api, Params<'_>, Option<IpAddr>) -> Result<Json, Error>;
 type VersionedCall = fn(&Api, Params<'_>, u8) -> Result<Json, Error>;
+type LaterCall = fn(&Api, Params<'_>) -> Result<Later, Error>;
 
 impl Entry {
     pub(crate) fn call(
@@ -158,6 +161,20 @@ impl Entry {
             Call::Plain(call) => call(api, params),
             Call::From(call) => call(api, params, host),
             Call::Versioned(call, version) => call(api, params, version),
+            Call::Later(_) => {
+                let name = self.method.name;
+                let detail =
+                    format_args!("{name} waits for a block: call it alone, not in a batch");
+                Err(Error::new(Code::InvalidRequest, detail))
+            }
+        }
+    }
+
+    /// Begins a call whose answer comes later.
+    pub(crate) fn call_later(&self, api: &Api, params: Params<'_>) -> Result<Later, Error> {
+        match self.call {
+            Call::Later(call) => call(api, params),
+            _ => Err(Error::method_not_found(self.method.name)),
         }
     }
 }
@@ -173,6 +190,11 @@ const fn from(name: &'static str, call: CallFrom) -> Entry {
 /// Answered in the order in which a connection's calls come.
 const fn ordered(name: &'static str, call: PlainCall) -> Entry {
     Entry { method: Method::new(name).in_order(), call: Call::Plain(call) }
+}
+
+/// Answered when something has happened, for which no other call waits.
+const fn later(name: &'static str, call: LaterCall) -> Entry {
+    Entry { method: Method::new(name).waits(), call: Call::Later(call) }
 }
 
 const fn quick(name: &'static str, call: PlainCall) -> Entry {
@@ -482,10 +504,7 @@ const PUBLIC: &[Entry] = &[
     from("eth_newBlockFilter", filters::new_blocks),
     from("eth_newFilter", filters::new_logs),
     from("eth_newPendingTransactionFilter", filters::new_transactions),
-    Entry {
-        method: Method::new("eth_sendRawTransactionSync").waits(),
-        call: Call::Plain(pool::not_in_a_batch),
-    },
+    later("eth_sendRawTransactionSync", pool::send_raw_and_wait),
     method("eth_simulateV1", simulate::simulate),
     quick("eth_uninstallFilter", filters::uninstall),
     quick("admin_nodeInfo", network::node_info),

@@ -1,21 +1,18 @@
 //! Sending transactions, and those that wait in the pool.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ::pool::{Content, Pool, Pooled, Refusal, Sent, decode};
 use alloy_consensus::Transaction as _;
 use alloy_primitives::{Address, B256, U64};
-use engine::Engine;
 use engine_api::json::{Data, FixedData};
 use rpc::{Code, Error, Json, Later, Params, Pieces};
 use serde_json::json;
 
-use super::lenient::HexOrDecimal;
-use super::{Api, refusal};
-use crate::limits::{INCLUSION_TIME, LONGEST_INCLUSION_TIME, POOL_ANSWER_BYTES};
+use super::Api;
+use super::inclusion::wait_for;
+use crate::limits::POOL_ANSWER_BYTES;
 use crate::pool_feed::SendBounds;
-use crate::receipts::receipt;
 use crate::unmined::Unmined;
 
 /// `eth_sendRawTransaction`.
@@ -50,62 +47,13 @@ fn submit(api: &Api, sent: Sent) -> Result<B256, Error> {
 
 /// `eth_sendRawTransactionSync` (EIP-7966): the receipt, once the transaction is in a canonical
 /// block.
-pub(crate) fn send_and_wait(api: &Api, mut params: Params<'_>) -> Result<Later, Error> {
+pub(super) fn send_raw_and_wait(api: &Api, mut params: Params<'_>) -> Result<Later, Error> {
     let Data(bytes) = params.next("transaction")?;
-    let most: Option<HexOrDecimal> = params.optional("milliseconds")?;
+    let most = params.optional("milliseconds")?;
     params.end()?;
-    let most = most.map(|HexOrDecimal(most)| Duration::from_millis(most));
-    let most = most.filter(|most| !most.is_zero()).unwrap_or(INCLUSION_TIME);
-    let most = most.min(LONGEST_INCLUSION_TIME);
     let sent = decode(&bytes).map_err(refused)?;
     let hash = *sent.transaction.tx_hash();
-    let feed = api.pending_feed.as_ref();
-    let feed = feed.ok_or_else(|| Error::new(Code::Server, "there is no transaction pool"))?;
-    let mut inclusion = feed.inclusions.wait_for(hash);
-    submit(api, sent)?;
-    if let Some(receipt) = receipt_of(&api.engine, &hash)? {
-        return Ok(Box::pin(std::future::ready(Ok(receipt))));
-    }
-    let engine = api.engine.clone();
-    Ok(Box::pin(async move {
-        let included = async {
-            loop {
-                inclusion.next().await;
-                let engine = engine.clone();
-                let found = tokio::task::spawn_blocking(move || receipt_of(&engine, &hash)).await;
-                let found = found.map_err(|fault| Error::new(Code::Internal, fault))?;
-                // Its block may have left the chain meanwhile.
-                if let Some(receipt) = found? {
-                    return Ok(receipt);
-                }
-            }
-        };
-        let waited = tokio::time::timeout(most, included).await;
-        waited.unwrap_or_else(|_| Err(not_included(hash, most)))
-    }))
-}
-
-/// The error of geth where a transaction is in no block in time: with its hash.
-fn not_included(hash: B256, most: Duration) -> Error {
-    let words = "The transaction was added to the transaction pool but wasn't processed in";
-    let error = Error::of_call(Code::NotIncluded, format!("{words} {most:?}"));
-    Error { data: Some(json!(hash)), ..error }
-}
-
-/// The receipt of a transaction in a canonical block.
-fn receipt_of(engine: &Engine, hash: &B256) -> Result<Option<Json>, Error> {
-    match engine.find_transaction(hash) {
-        Ok(Some((record, index))) => Json::of(&receipt(engine.chain(), &record, index)).map(Some),
-        // It is new, and so in no old block.
-        Ok(None) | Err(engine::Error::NotIndexed(_)) => Ok(None),
-        Err(error) => Err(refusal(error)),
-    }
-}
-
-/// A call that waits, in a batch.
-pub(super) fn not_in_a_batch(_: &Api, _: Params<'_>) -> Result<Json, Error> {
-    let detail = "eth_sendRawTransactionSync waits for a block: call it alone, not in a batch";
-    Err(Error::new(Code::InvalidRequest, detail))
+    wait_for(api, hash, most, || submit(api, sent).map(|_| ()))
 }
 
 /// `txpool_status`.

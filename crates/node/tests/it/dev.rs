@@ -1,7 +1,7 @@
 //! `deponent dev`, as tests of other people use it.
 
 use std::io::{BufRead as _, BufReader, Lines};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -79,6 +79,12 @@ impl Dev {
         assert!(said.contains(words), "{method}: {said}, not {words}");
     }
 
+    /// Sends the program a signal.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.program);
+        rustix::process::kill_process(pid, signal).expect("it is told");
+    }
+
     async fn height(&mut self) -> Value {
         self.ok("eth_blockNumber", json!([])).await
     }
@@ -86,8 +92,7 @@ impl Dev {
 
 impl Drop for Dev {
     fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_child(&self.program);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is told");
+        self.signal(rustix::process::Signal::TERM);
         assert!(self.program.wait().expect("it ends").success() || std::thread::panicking());
     }
 }
@@ -606,6 +611,45 @@ async fn anvil_and_we_load_each_others_states() {
     dev.ok("eth_sendTransaction", json!([{"from": WHO, "to": OTHER, "value": "0x1"}])).await;
 }
 
+/// As alloy's types of anvil have it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_is_waited_for_and_a_reorganisation_is_asked_for_by_name() {
+    let mut dev = Dev::start(&["--quiet"]).await;
+    let transfer = json!({"from": WHO, "to": OTHER, "value": "0x5"});
+    let receipt = dev.ok("eth_sendTransactionSync", json!([transfer])).await;
+    assert_eq!((&receipt["status"], &receipt["blockNumber"]), (&json!("0x1"), &json!("0x1")));
+    dev.refused(
+        "eth_sendTransactionSync",
+        json!([{"from": OTHER, "to": WHO, "gas": "0x5208"}]),
+        Code::InvalidParams,
+        "No Signer available",
+    )
+    .await;
+    let snapshot = dev.ok("evm_snapshot", json!([])).await;
+    let metadata = dev.ok("anvil_metadata", json!([])).await;
+    let snapshots = json!({snapshot.as_str().expect("an id"): [1, receipt["blockHash"]]});
+    assert_eq!(metadata["snapshots"], snapshots);
+    let pairs = json!([[transfer, 0]]);
+    dev.ok("anvil_reorg", json!({"depth": 1, "tx_block_pairs": pairs})).await;
+    assert_eq!(
+        dev.ok("eth_getTransactionReceipt", json!([receipt["transactionHash"]])).await,
+        Value::Null
+    );
+    assert_eq!(dev.ok("eth_getBalance", json!([OTHER, "latest"])).await, "0x5");
+    let unknown = json!({"depth": 1, "blocks": []});
+    dev.refused("anvil_reorg", unknown, Code::InvalidParams, "unknown field \"blocks\"").await;
+
+    // Without a block it is waited for.
+    dev.ok("evm_setAutomine", json!([false])).await;
+    let soon = json!([transfer, 10]);
+    dev.refused("eth_sendTransactionSync", soon, Code::NotIncluded, "wasn't processed").await;
+    let params = serde_json::value::to_raw_value(&json!([transfer])).expect("JSON");
+    let answer = dev.client.batch_raw(&[("eth_sendTransactionSync", &params)]).await;
+    let (_, answer) = answer.expect("an answer");
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.contains("eth_sendTransactionSync waits for a block"), "{answer}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn viems_test_client_has_its_day() {
     let done = json!(["anvil", "hardhat"]);
@@ -626,19 +670,59 @@ async fn web3_py_has_its_day() {
     day("python", "dev_web3.py", &["--quiet"], &done).await;
 }
 
+/// Of version 6 where there is a Java for it, of version 4 elsewhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn web3j_has_its_day() {
     let Some(tools) = tools() else { return };
-    let jars = tools.join("web3j");
+    let newer = tools.join("web3j-6");
+    let java = newest_java().filter(|(version, _)| *version >= 22 && newer.is_dir());
+    let (java, jars, name, done) = match java {
+        Some((_, java)) => (java, newer, "web3j/Newer.java", json!(["web3j", "newer"])),
+        None => {
+            println!("not run: web3j 6, for which there are no jars, or no Java 22");
+            ("java".into(), tools.join("web3j"), "web3j/Day.java", json!(["web3j"]))
+        }
+    };
     if !jars.is_dir() {
         println!("not run: no web3j in DEPONENT_TOOLS; docs/dev.md says how it gets there");
         return;
     }
     let dev = Dev::start(&["--quiet"]).await;
-    let mut command = Command::new("java");
-    command.arg("-cp").arg(jars.join("*")).arg(script("web3j/Day.java"));
+    let mut command = Command::new(java);
+    command.arg("-cp").arg(jars.join("*")).arg(script(name));
     command.arg(format!("http://{}", dev.address)).arg(script("Till.json"));
-    assert_eq!(output(command).await, json!({"done": ["web3j"]}));
+    assert_eq!(output(command).await, json!({ "done": done }));
+}
+
+/// The version and the program of the newest Java, of `JAVA_HOME` and those in `/usr/lib/jvm`.
+fn newest_java() -> Option<(u32, PathBuf)> {
+    let named = std::env::var_os("JAVA_HOME").map(PathBuf::from);
+    let all = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
+    let homes = named.into_iter().chain(all.map(|entry| entry.path()));
+    let found = homes.filter_map(|home| {
+        let release = std::fs::read_to_string(home.join("release")).ok()?;
+        let version = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION=\""))?;
+        let version = version.split(['.', '"', '-', '+']).next()?.parse().ok()?;
+        let java = home.join("bin/java");
+        java.is_file().then_some((version, java))
+    });
+    found.max()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alloy_has_its_day() {
+    let Some(tools) = tools() else { return };
+    let program = tools.join("alloy/debug/alloy-day");
+    if !program.is_file() {
+        assert!(std::env::var_os("CI").is_none(), "CI needs alloy-day in DEPONENT_TOOLS");
+        println!("not run: no alloy in DEPONENT_TOOLS; docs/dev.md says how it gets there");
+        return;
+    }
+    let dev = Dev::start(&["--quiet"]).await;
+    let mut command = Command::new(program);
+    command.arg(format!("http://{}", dev.address));
+    let done = json!(["errors", "events", "transactions", "accounts", "dropped", "anvil", "turns"]);
+    assert_eq!(output(command).await, json!({ "done": done }));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,8 @@
 import static java.math.BigInteger.ONE;
 import static java.math.BigInteger.ZERO;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.math.BigInteger;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import org.web3j.abi.EventEncoder;
 import org.web3j.abi.FunctionEncoder;
 import org.web3j.abi.FunctionReturnDecoder;
@@ -48,14 +49,14 @@ import org.web3j.utils.Numeric;
  * <pre>java -cp 'JARS/*' Day.java http://127.0.0.1:8545 ../Till.json</pre>
  */
 public final class Day {
-  private static final long CHAIN = 31337;
-  private static final BigInteger GAS = BigInteger.valueOf(1_000_000);
-  private static final BigInteger GWEI = BigInteger.valueOf(1_000_000_000);
+  static final long CHAIN = 31337;
+  static final BigInteger GAS = BigInteger.valueOf(1_000_000);
+  static final BigInteger GWEI = BigInteger.valueOf(1_000_000_000);
   private static final Credentials OWNER =
       Credentials.create("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
-  private static final Credentials PAYER =
+  static final Credentials PAYER =
       Credentials.create("0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d");
-  private static final String OTHER = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
+  static final String OTHER = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
   private static final Event PAID =
       new Event(
           "Paid",
@@ -65,9 +66,9 @@ public final class Day {
               new TypeReference<Utf8String>() {}));
 
   private final HttpService service;
-  private final Web3j web3;
+  final Web3j web3;
   private final String url;
-  private String till;
+  String till;
 
   private Day(String url) {
     this.url = url;
@@ -78,24 +79,32 @@ public final class Day {
   }
 
   public static void main(String[] arguments) throws Exception {
-    var till = new ObjectMapper().readTree(Path.of(arguments[1]).toFile());
-    Day day = new Day(arguments[0]);
-    day.contract(till.get("bytecode").asText());
-    day.errors();
-    day.events();
-    day.transactions();
-    day.turns();
+    run(arguments);
     System.out.println("{\"done\": [\"web3j\"]}");
     System.exit(0);
   }
 
-  private static void is(Object expected, Object found) {
+  static Day run(String[] arguments) throws Exception {
+    // Each version has another library of JSON.
+    String till = Files.readString(Path.of(arguments[1]));
+    var code = Pattern.compile("\"bytecode\":\\s*\"(\\w+)\"").matcher(till);
+    is(true, code.find());
+    Day day = new Day(arguments[0]);
+    day.contract(code.group(1));
+    day.errors();
+    day.events();
+    day.transactions();
+    day.turns();
+    return day;
+  }
+
+  static void is(Object expected, Object found) {
     if (!expected.equals(found)) {
       throw new AssertionError("expected " + expected + ", not " + found);
     }
   }
 
-  private static BigInteger number(long number) {
+  static BigInteger number(long number) {
     return BigInteger.valueOf(number);
   }
 
@@ -124,7 +133,7 @@ public final class Day {
     return FunctionEncoder.encode(new Function("pay", List.of(new Utf8String(note)), List.of()));
   }
 
-  private TransactionReceipt pay(String note, long value) throws Exception {
+  TransactionReceipt pay(String note, long value) throws Exception {
     return mined(send(PAYER, till, payment(note), value));
   }
 
@@ -142,7 +151,7 @@ public final class Day {
     return (BigInteger) values.get(0).getValue();
   }
 
-  private BigInteger paid() throws Exception {
+  BigInteger paid() throws Exception {
     return read("paid", new Address(PAYER.getAddress()));
   }
 
@@ -227,12 +236,12 @@ public final class Day {
     is("0x1", receipt.getStatus());
   }
 
-  private TransactionReceipt signed(RawTransaction transaction) throws Exception {
+  TransactionReceipt signed(RawTransaction transaction) throws Exception {
     String bytes = Numeric.toHexString(TransactionEncoder.signMessage(transaction, PAYER));
     return mined(web3.ethSendRawTransaction(bytes).send());
   }
 
-  private BigInteger nonce(Credentials account) throws Exception {
+  BigInteger nonce(Credentials account) throws Exception {
     return web3.ethGetTransactionCount(account.getAddress(), DefaultBlockParameterName.PENDING)
         .send()
         .getTransactionCount();
