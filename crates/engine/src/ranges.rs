@@ -48,11 +48,11 @@ impl Engine {
         let parent = block.block.header.parent_hash;
         let mut changed: Option<Change> = None;
         self.on_state(parent, |_, state| {
-            step_through(self.chain(), &block.block, &block.senders, state, |count, _, changes| {
+            step_through(self.chain(), &block.block, &block.senders, state, |count, _, so_far| {
                 if count < index {
                     return Ok(ControlFlow::Continue(()));
                 }
-                changed = changes.iter().find(|change| change.address == address).cloned();
+                changed = so_far.changes.iter().find(|change| change.address == address).cloned();
                 Ok(ControlFlow::Break(()))
             })
         })?;
@@ -107,9 +107,9 @@ impl Engine {
         let (mut roots, mut is_over) = (Vec::new(), false);
         let most = block.body.transactions.len();
         self.on_rooted_state(block.header.parent_hash, |_, state| {
-            step_through(self.chain(), block, senders, state, |count, state, changes| {
+            step_through(self.chain(), block, senders, state, |count, state, so_far| {
                 if count > 0 {
-                    roots.push(execution::RootedState::root_after(state, changes.to_vec())?);
+                    roots.push(execution::RootedState::root_after(state, so_far.changes.clone())?);
                 }
                 is_over = deadline.is_over();
                 Ok(proceed(count < most && !is_over))
@@ -171,9 +171,9 @@ impl Engine {
         let last = block.body.transactions.len() + 1;
         let mut addresses = Vec::new();
         let stepped = self.on_state(block.header.parent_hash, |_, state| {
-            step_through(self.chain(), block, senders, state, |count, _, changes| {
+            step_through(self.chain(), block, senders, state, |count, _, so_far| {
                 if count == last {
-                    addresses.extend(changes.iter().map(|change| change.address));
+                    addresses.extend(so_far.changes.iter().map(|change| change.address));
                 }
                 Ok(ControlFlow::Continue(()))
             })

@@ -1,11 +1,16 @@
 //! Floor 5. Runs under a tracer: of a call after a block, and of a block's transactions.
 
+use crate::chain::record::BlockRecord;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::read::pending::{PendingBlock, StateAt};
 use alloy_primitives::B256;
 use execution::{
-    Call, Deadline, Overrides, SealedBlock, Senders, TraceOptions, Traced, TracedCall, TracerConfig,
+    Call, Deadline, Overrides, SealedBlock, Senders, SoFar, Stepped, TraceOptions, Traced,
+    TracedCall, TracerConfig, step_through,
 };
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 impl Engine {
     /// Makes a message call under a tracer, as [`call`](Self::call) makes it. The answer is JSON.
@@ -14,13 +19,48 @@ impl Engine {
     /// [`Error::UnknownBlock`]; [`Error::Pruned`] when the state is not kept any more.
     pub fn trace_call(
         &self,
-        block_hash: B256,
+        at: impl Into<StateAt>,
         call: &Call,
         overrides: &Overrides,
         options: &TraceOptions,
     ) -> Result<Traced<String>, Error> {
-        self.on_state(block_hash, |header, state| {
+        self.on_state(at, |header, state| {
             execution::trace_call(self.chain(), header, call, overrides, options, state)
+        })
+    }
+
+    /// A block as far as its transactions before the one at `index` take it, which run again: calls
+    /// read the state there.
+    ///
+    /// # Errors
+    /// [`Error::UnknownBlock`] for the parent; [`Error::Pruned`] when the state after it is not
+    /// kept any more.
+    pub fn part_of_block(
+        &self,
+        record: &BlockRecord,
+        index: usize,
+        deadline: &Deadline,
+    ) -> Result<Traced<Arc<PendingBlock>>, Error> {
+        let (block, senders) = (&record.block, &record.senders);
+        let parent = self.shared.chain.known_block(&block.header.parent_hash)?;
+        let (mut found, mut is_over) = (SoFar::default(), false);
+        let stepped = self.on_state(parent.hash(), |_, state| {
+            step_through(self.chain(), block, senders, state, |count, _, so_far| {
+                if count == index {
+                    found = so_far.clone();
+                    return Ok(ControlFlow::Break(()));
+                }
+                is_over = deadline.is_over();
+                Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            })
+        })?;
+        Ok(match stepped {
+            Stepped::Invalid(reason) => Traced::Refused(reason),
+            Stepped::Done if is_over => Traced::OutOfTime,
+            Stepped::Done => {
+                let (block, senders) = (block.clone(), senders.clone());
+                Traced::Done(Arc::new(PendingBlock::part(parent, block, senders, found)))
+            }
         })
     }
 

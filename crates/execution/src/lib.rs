@@ -139,7 +139,7 @@ pub use simulate::{
     BlockCalls, Refusal, RefusalKind, RootedState, SimulatedBlock, SimulatedCall, SimulatedLog,
     Simulation, SimulationOptions, simulate,
 };
-pub use steps::{Stepped, step_through};
+pub use steps::{SoFar, Stepped, step_through};
 pub use touched::{CreatedAccessList, create_access_list};
 pub use trace::{
     CallTracerConfig, Erc7562TracerConfig, FlatCallTracerConfig, ParityTypes, PrestateTracerConfig,

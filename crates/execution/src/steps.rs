@@ -9,10 +9,20 @@ use crate::{BlockError, ChainSpec, SealedBlock, Senders};
 use alloy_evm::block::BlockExecutor as _;
 use alloy_evm::eth::EthBlockExecutor;
 use alloy_evm::{Evm, FromRecoveredTx as _};
+use alloy_primitives::{B256, Bytes};
 use revm::context::TxEnv;
 use revm::database::states::bundle_state::BundleRetention;
 use std::ops::ControlFlow;
 use witness::{Change, State, StateError};
+
+/// All that a block has changed so far.
+#[derive(Debug, Clone, Default)]
+pub struct SoFar {
+    /// The accounts and slots.
+    pub changes: Vec<Change>,
+    /// The codes that it has created, with their hashes.
+    pub new_codes: Vec<(B256, Bytes)>,
+}
 
 /// How a block ran again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +34,7 @@ pub enum Stepped {
 }
 
 /// Runs a block on `state`, which is the state after its parent, and calls `visit` with the number
-/// of transactions that have run, the state, and all that the block has changed so far: before the
+/// of transactions that have run, the state, and what the block has changed so far: before the
 /// first transaction, after each, and with one more at the end of the block. It ends where `visit`
 /// breaks. The block's own results are not compared with its header.
 ///
@@ -35,7 +45,7 @@ pub fn step_through<S: State>(
     block: &SealedBlock,
     senders: &dyn Senders,
     state: S,
-    visit: impl FnMut(usize, &mut S, &[Change]) -> Result<ControlFlow<()>, StateError>,
+    visit: impl FnMut(usize, &mut S, &SoFar) -> Result<ControlFlow<()>, StateError>,
 ) -> Result<Stepped, BlockError> {
     let recorder = Recorder::new(chain, &block.header, state, None, false);
     let cache = revm::database::State::builder().with_database(recorder).with_bundle_update();
@@ -53,7 +63,7 @@ fn run<S: State>(
     block: &SealedBlock,
     senders: &dyn Senders,
     db: &mut BlockCache<S>,
-    mut visit: impl FnMut(usize, &mut S, &[Change]) -> Result<ControlFlow<()>, StateError>,
+    mut visit: impl FnMut(usize, &mut S, &SoFar) -> Result<ControlFlow<()>, StateError>,
 ) -> Result<(), BlockError> {
     let rules = BlockRules::new(chain, &block.header);
     let evm = evm(&mut *db, environment(chain, &block.header));
@@ -64,8 +74,8 @@ fn run<S: State>(
         if let Some(error) = db.recorder().error.take() {
             return Err(error.into());
         }
-        let changes = changes(db);
-        Ok(visit(count, &mut db.recorder().state, &changes)?.is_break())
+        let so_far = so_far(db);
+        Ok(visit(count, &mut db.recorder().state, &so_far)?.is_break())
     };
     for (index, transaction) in block.body.transactions.iter().enumerate() {
         if look(executor.evm_mut().db_mut(), index)? {
@@ -85,9 +95,13 @@ fn run<S: State>(
     look(db, count + 1).map(drop)
 }
 
-/// All that has changed so far.
-fn changes<S: State>(db: &mut BlockCache<S>) -> Vec<Change> {
+fn so_far<S: State>(db: &mut BlockCache<S>) -> SoFar {
     db.0.merge_transitions(BundleRetention::PlainState);
-    let accounts = db.0.bundle_state.state.iter();
-    accounts.filter_map(|(address, account)| execute::change(*address, account)).collect()
+    let bundle = &db.0.bundle_state;
+    let accounts = bundle.state.iter();
+    let codes = bundle.contracts.iter();
+    SoFar {
+        changes: accounts.filter_map(|(address, it)| execute::change(*address, it)).collect(),
+        new_codes: codes.map(|(hash, code)| (*hash, code.original_bytes())).collect(),
+    }
 }

@@ -5,14 +5,14 @@ use crate::error::Error;
 use crate::read::view::{StateView, VersionState};
 use alloy_primitives::map::{AddressMap, B256Map, HashMap};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
-use execution::{Executed, Receipt, SealedBlock};
+use execution::{Executed, Receipt, SealedBlock, SoFar};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trie::versioned::Version;
 use trie::{Account, AccountInfo, EMPTY_ROOT_HASH};
 use witness::{Change, Code, State, StateError};
 
-/// A block that would be built now, and that is part of no chain.
+/// A block that would be built now, and that is part of no chain; or a part of one that is.
 #[derive(Debug)]
 pub struct PendingBlock {
     /// The block.
@@ -60,12 +60,24 @@ impl PendingBlock {
         executed: Executed,
     ) -> Self {
         let Executed { receipts, changes, new_codes, .. } = executed;
+        Self { receipts, ..Self::part(parent, block, senders, SoFar { changes, new_codes }) }
+    }
+
+    /// A block as far as it has run, without receipts.
+    pub(crate) fn part(
+        parent: Arc<BlockRecord>,
+        block: SealedBlock,
+        senders: Vec<Address>,
+        so_far: SoFar,
+    ) -> Self {
+        let SoFar { changes, new_codes } = so_far;
         let accounts = changes.iter().map(|change| {
             let is_whole = change.storage_wiped || change.account.is_none();
             let slots = change.slots.iter().copied().collect();
             (change.address, ChangedAccount { info: change.account, is_whole, slots })
         });
         let (accounts, codes) = (accounts.collect(), new_codes.into_iter().collect());
+        let receipts = Vec::new();
         Self { block, senders, receipts, parent, changes, accounts, codes }
     }
 

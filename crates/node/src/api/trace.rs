@@ -1,10 +1,12 @@
 //! `debug_trace*`: calls, and transactions run again, under a tracer. Words of errors are geth's.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use engine::{BlockRecord, PendingBlock, StateAt};
 use engine_api::json::{Data, FixedData, Object};
-use execution::{TraceOptions, Traced, TracerConfig, decode_block, recover_senders};
+use execution::{Deadline, TraceOptions, Traced, TracerConfig, decode_block, recover_senders};
 use rpc::{Code, Error, Json, Params, Pieces};
 
 use super::blocks::{AnyBlock, BlockId, NumberOrTag};
@@ -91,8 +93,32 @@ pub(super) fn call(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let record = record.ok_or_else(|| Error::failed_call(format!("there is no {id}")))?;
     let overrides = config.overrides()?;
     let (_turn, options) = begun(api, &config)?;
-    let traced = api.engine.trace_call(record.hash(), &call, &overrides, &options);
+    let at = match config.index() {
+        Some(index) => StateAt::Pending(part(api, &record, index, &options.deadline)?),
+        None => record.hash().into(),
+    };
+    let traced = api.engine.trace_call(at, &call, &overrides, &options);
     done(traced.map_err(refusal)?).map(json)
+}
+
+/// A block up to the transaction at an index, in geth's words where there is none.
+fn part(
+    api: &Api,
+    record: &Arc<BlockRecord>,
+    index: u64,
+    deadline: &Deadline,
+) -> Result<Arc<PendingBlock>, Error> {
+    if record.number() == 0 {
+        return Err(Error::failed_call("no transaction in genesis".into()));
+    }
+    whole(Some(record.clone()))?;
+    let count = record.block.body.transactions.len();
+    let within = usize::try_from(index).ok().filter(|index| *index < count.max(1));
+    let within = within.ok_or_else(|| {
+        let hash = record.hash();
+        Error::failed_call(format!("transaction index {index} out of range for block {hash}"))
+    })?;
+    done(api.engine.part_of_block(record, within, deadline).map_err(refusal)?)
 }
 
 /// The configuration, the last parameter.

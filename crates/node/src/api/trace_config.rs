@@ -150,11 +150,13 @@ impl TraceConfig<'_> {
 
     /// The values that a call sees in place of those of the state and the block.
     pub(super) fn overrides(&mut self) -> Result<Overrides, Error> {
-        if self.tx_index.is_some() {
-            let problem = "txIndex: calls are traced after a whole block; leave it out";
-            return Err(Error::invalid_params(problem));
-        }
         overridden(self.state_overrides.take(), self.block_overrides.take())
+    }
+
+    /// The transaction of the block before which a call is traced; without it that is after the
+    /// block.
+    pub(super) fn index(&self) -> Option<u64> {
+        self.tx_index.map(|Quantity(index)| index)
     }
 
     /// Overrides are for calls.

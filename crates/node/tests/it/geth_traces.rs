@@ -323,6 +323,13 @@ pub(crate) async fn differences(sessions: &[SessionClient; 2]) -> Vec<String> {
         }
         call(json!([asked[0], asked[1], config]));
     }
+    // Before a transaction of a block, and where there is none.
+    for _ in 0..rounds("DEPONENT_CALLS", 300, 2_000) / 4 {
+        let asked = request(&mut random);
+        let mut config = random.pick(&[tracers(), more_tracers()].concat());
+        config["txIndex"] = json!(format!("{:#x}", random.below(4)));
+        call(json!([asked[0], format!("{:#x}", random.below(9)), config]));
+    }
     requests.extend(of_blocks(&sessions[0]).await);
     let (mut differ, mut too_long) = (Vec::new(), 0);
     for (method, params) in &requests {

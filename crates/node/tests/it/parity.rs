@@ -370,6 +370,48 @@ async fn traces_of_calls_agree_with_other_tracers() {
     assert!(checked > count / 4, "{checked} of {count}, {refused} refused");
 }
 
+/// A call before a transaction of a block is that transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_traced_before_a_transaction_of_its_block() {
+    let mut random = Random::seeded();
+    let mut dev = chain(&mut random).await;
+    dev.ok("evm_setAutomine", json!([false])).await;
+    let mut sent = Vec::new();
+    for _ in 0..40 {
+        let transaction = transaction(&mut random);
+        let hash = dev.client.call::<Value>("eth_sendTransaction", json!([transaction])).await;
+        sent.extend(hash.ok().map(|hash| (hash, transaction)));
+    }
+    dev.ok("evm_mine", json!([])).await;
+    let mut checked = 0;
+    for (hash, mut call) in sent {
+        let mined = dev.ok("eth_getTransactionByHash", json!([hash])).await;
+        if mined["blockNumber"].is_null() {
+            continue;
+        }
+        for name in ["maxFeePerGas", "maxPriorityFeePerGas"] {
+            call[name] = mined[name].clone();
+        }
+        for tracer in ["callTracer", "prestateTracer"] {
+            let mut config = json!({"tracer": tracer});
+            let traced = ask(&mut dev, "debug_traceTransaction", &json!([hash, config])).await;
+            config["txIndex"] = mined["transactionIndex"].clone();
+            let params = json!([call, mined["blockNumber"], config]);
+            assert_eq!(ask(&mut dev, "debug_traceCall", &params).await, traced, "{params}");
+            checked += u32::from(traced.is_some());
+        }
+    }
+    assert!(checked > 20, "{checked} traces");
+    let to = json!({"to": ONE});
+    let past = json!([to, "latest", {"txIndex": "0x28"}]);
+    dev.refused("debug_traceCall", past, Code::Server, "transaction index 40 out of range").await;
+    let first = json!([to, "0x0", {"txIndex": "0x0"}]);
+    dev.refused("debug_traceCall", first, Code::Server, "no transaction in genesis").await;
+    // With no transaction, before the first one is the beginning of the block.
+    dev.ok("evm_mine", json!([])).await;
+    dev.ok("debug_traceCall", json!([to, "latest", {"txIndex": "0x0"}])).await;
+}
+
 /// The failures have OpenEthereum's words.
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_are_told_in_openethereums_words() {
