@@ -78,6 +78,10 @@ enum Bomb {
     Simulate,
     /// Struct logs with memory, stack and storage.
     Trace,
+    /// `trace_call` with all that it can tell.
+    Parity,
+    /// `trace_callMany` of a hundred creations, with the same.
+    ParityMany,
 }
 
 const fn attack(name: &'static str, crowds: &'static [(usize, Act)]) -> Attack {
@@ -107,6 +111,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
     attack("estimates", &[(16, Act::Bomb(Bomb::Estimate)), (16, Act::Bomb(Bomb::AccessList))]),
     attack("simulations", &[(16, Act::Bomb(Bomb::Simulate))]),
     attack("traces", &[(16, Act::Bomb(Bomb::Trace))]),
+    attack("parity-traces", &[(16, Act::Bomb(Bomb::Parity)), (16, Act::Bomb(Bomb::ParityMany))]),
     attack("filters", &[(64, Act::Filters)]),
     attack("spam", &[(4, Act::Spam { rate: 2_500 })]),
     attack("false-blobs", &[(16, Act::FalseBlobs)]),
@@ -274,6 +279,16 @@ impl Bomb {
             Self::Trace => {
                 let config = json!({"enableMemory": true, "stateOverrides": overrides});
                 request_text("debug_traceCall", &json!([call, "latest", config]))
+            }
+            Self::Parity => {
+                let types = ["trace", "stateDiff", "vmTrace"];
+                request_text("trace_call", &json!([call, types, "latest", overrides]))
+            }
+            Self::ParityMany => {
+                // The code runs as that of a creation, since calls here have no overrides.
+                let creation = json!({"data": "0x5b5a54505f56", "gas": "0x2faf080"});
+                let one = json!([creation, ["trace", "stateDiff", "vmTrace"]]);
+                request_text("trace_callMany", &json!([vec![one; 100], "latest"]))
             }
         }
     }
