@@ -1,7 +1,7 @@
 //! Floor 0. The state that a chain begins with, where it is elsewhere: what is read of it is asked
 //! for once, and checked by the hashes in the block's header.
 
-use crate::error::{NO_PANIC, storage_error};
+use crate::error::NO_PANIC;
 use crate::limits::{REMOTE_BYTES, REMOTE_KEYS, REMOTE_SEARCH_KEYS, REMOTE_SEARCH_NIBBLES};
 use alloy_consensus::Header;
 use alloy_primitives::map::{B256Map, HashSet};
@@ -57,6 +57,9 @@ pub struct RemoteProof {
 /// A node that has the state after a block. Nothing that it answers is believed. Errors are texts
 /// that name it.
 pub trait Upstream: fmt::Debug + Send + Sync {
+    /// Its name in errors.
+    fn name(&self) -> String;
+
     /// The proof of an account, and of one of its slots where that is asked for.
     ///
     /// # Errors
@@ -195,18 +198,19 @@ impl Remote {
         let address = address.ok_or(StateError::MissingCode(code_hash))?;
         let mut fault = String::new();
         for (block, upstream) in self.blocks().iter().rev() {
-            let code = upstream.code(block, address).map_err(storage_error)?;
+            let code = upstream.code(block, address).map_err(StateError::Remote)?;
             let got = keccak256(&code);
             if got == code_hash {
                 self.keep(upstream, code_hash, &code);
                 return Ok(code);
             }
+            let name = upstream.name();
             fault = format!(
-                "eth_getCode of {address} at {block} does not fit: the code hashes to {got}, the \
-                 account says {code_hash}"
+                "{name}: eth_getCode of {address} at {block} does not fit: the code hashes to \
+                 {got}, the account says {code_hash}"
             );
         }
-        Err(storage_error(fault))
+        Err(StateError::Remote(fault))
     }
 
     /// Whether a block with this number is an ancestor that a block may ask for by `BLOCKHASH`.
@@ -220,19 +224,20 @@ impl Remote {
         if let Some(rlp) = self.item(&hash) {
             return Ok((decode_header(&rlp)?, rlp));
         }
-        let mut fault = storage_error("no block was added");
+        let mut fault = StateError::Remote("no block was added".into());
         for (_, upstream) in self.blocks().iter().rev() {
             let rlp = match upstream.header(hash) {
                 Ok(rlp) => rlp,
                 Err(error) => {
-                    fault = storage_error(error);
+                    fault = StateError::Remote(error);
                     continue;
                 }
             };
             let got = keccak256(&rlp);
             if got != hash {
-                fault = storage_error(format!(
-                    "the header of block {hash} does not fit: it hashes to {got}"
+                let name = upstream.name();
+                fault = StateError::Remote(format!(
+                    "{name}: the header of block {hash} does not fit: it hashes to {got}"
                 ));
                 continue;
             }
@@ -279,10 +284,10 @@ impl Remote {
         let proof = upstream.proof(&block, address, slot)?;
         let of_slot = slot.map_or(String::new(), |slot| format!(", slot {slot:#x},"));
         let unfit = |fault: &dyn fmt::Display| {
-            let root = block.state_root;
+            let (name, root) = (upstream.name(), block.state_root);
             format!(
-                "eth_getProof of {address}{of_slot} at {block} does not fit its state root {root}: \
-                 {fault}"
+                "{name}: eth_getProof of {address}{of_slot} at {block} does not fit its state root \
+                 {root}: {fault}"
             )
         };
         let nodes = verified(&block, address, slot, proof).map_err(|fault| unfit(&fault))?;
@@ -386,13 +391,15 @@ impl RemoteNodes for Remote {
         let index = (at.offset() - NodeAddress::FIRST_REMOTE) / PAGE_BYTES as u64;
         let index = usize::try_from(index).expect("addresses are given in memory");
         let named = self.fetched.read().expect(NO_PANIC).nodes.get(index).copied();
-        let node = named.ok_or_else(|| RecordError(format!("no node has the address {at:?}")))?;
+        let node =
+            named.ok_or_else(|| RecordError::Remote(format!("no node has the address {at:?}")))?;
         while self.item(&node.named.hash).is_none() {
-            self.fetch(&node).map_err(RecordError)?;
+            self.fetch(&node).map_err(RecordError::Remote)?;
         }
         let record = self.fetched.write().expect(NO_PANIC).record(index);
         record.map_err(|reason| {
-            RecordError(format!("node {} of the state is malformed: {reason}", node.named.hash))
+            let hash = node.named.hash;
+            RecordError::Remote(format!("node {hash} of the state is malformed: {reason}"))
         })
     }
 }
@@ -436,7 +443,7 @@ fn address_of(index: usize) -> NodeAddress {
 
 fn decode_header(rlp: &[u8]) -> Result<Header, StateError> {
     alloy_rlp::decode_exact::<Header>(rlp)
-        .map_err(|fault| storage_error(format!("a header cannot be read: {fault}")))
+        .map_err(|fault| StateError::Remote(format!("a header cannot be read: {fault}")))
 }
 
 /// The nodes of a proof that are on the paths of its keys.

@@ -373,6 +373,10 @@ pub(crate) const FORK_TRIES: u32 = 4;
 /// Before the second try; it doubles with each.
 pub(crate) const FORK_PAUSE: Duration = Duration::from_millis(200);
 
+/// How long a call on a fork may take that reads a state: with answers of the endpoint to some
+/// hundreds of reads.
+pub(crate) const FORK_EVM_TIME: Duration = Duration::from_secs(30);
+
 /// Bytes of an answer: of a large block, or of many logs.
 pub(crate) const FORK_ANSWER_BYTES: usize = 256 << 20;
 

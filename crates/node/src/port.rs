@@ -35,7 +35,9 @@ impl Handler for Api {
         let answer = match found {
             Some(found) => match self.forwarded(method, params) {
                 Some(answer) => answer,
-                None => Params::of(params).and_then(|params| found.call(self, params, host)),
+                None => self.in_time(method, || {
+                    Params::of(params).and_then(|params| found.call(self, params, host))
+                }),
             },
             None => Err(self.not_found(method)),
         };

@@ -113,6 +113,9 @@ pub enum Error {
 
 impl From<Error> for trie::versioned::RecordError {
     fn from(error: Error) -> Self {
-        Self(error.to_string())
+        match error {
+            Error::Remote(reason) => Self::Remote(reason),
+            error => Self::Store(error.to_string()),
+        }
     }
 }

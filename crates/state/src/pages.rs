@@ -452,7 +452,7 @@ impl SharedNodes {
         let nodes = self.remote.get().filter(|_| address.is_multiple_of(PAGE));
         let nodes = nodes.ok_or(Error::NoRecord { log: NODES.name, address, end })?;
         let record = nodes.record(NodeAddress::new(address));
-        let record = record.map_err(|RecordError(reason)| Error::Remote(reason))?;
+        let record = record.map_err(|error| Error::Remote(error.to_string()))?;
         let mut content = [0; PAGE_CONTENT_BYTES];
         assert!(record.len() <= NodeBatch::MAX_RECORD_BYTES, "a record of {} bytes", record.len());
         content[..record.len()].copy_from_slice(&record);

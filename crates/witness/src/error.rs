@@ -1,4 +1,5 @@
 use alloy_primitives::B256;
+use trie::versioned::RecordError;
 
 /// The reason why bytes are not a witness.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,4 +53,15 @@ pub enum StateError {
     /// The store of the state could not be read, or is damaged.
     #[error("{0}")]
     Storage(String),
+    /// The state is elsewhere, and a part of it cannot be had from there, or does not fit.
+    #[error("{0}")]
+    Remote(String),
+}
+
+impl StateError {
+    /// Whether another program, which has the state, is at fault.
+    pub const fn is_remote(&self) -> bool {
+        let record = matches!(self, Self::Trie(trie::Error::Record(RecordError::Remote(_))));
+        record || matches!(self, Self::Remote(_))
+    }
 }

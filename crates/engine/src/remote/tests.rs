@@ -56,6 +56,10 @@ impl Endpoint {
 }
 
 impl Upstream for Endpoint {
+    fn name(&self) -> String {
+        "a test's endpoint".into()
+    }
+
     fn proof(
         &self,
         block: &RemoteBlock,
@@ -296,8 +300,11 @@ fn a_lie_is_an_error_that_says_what_does_not_fit() {
         let near = forked(&pair.far, pair.head, pair.endpoint.clone(), Vec::new());
         *pair.endpoint.lie.lock().unwrap() = lie;
         let error = call_on(&near, pair.head, &call).unwrap_err();
-        assert!(matches!(&error, Error::State(_)), "{lie:?}: {error:?}");
-        assert!(error.to_string().contains(words), "{lie:?}: {error}");
+        assert!(matches!(&error, Error::State(error) if error.is_remote()), "{lie:?}: {error:?}");
+        let said = error.to_string();
+        assert!(said.contains(words), "{lie:?}: {said}");
+        let is_named = said.contains("a test's endpoint: ");
+        assert!(is_named || matches!(lie, Lie::IsGone), "{lie:?}: {said}");
         // Nothing of it was kept.
         *pair.endpoint.lie.lock().unwrap() = Lie::None;
         assert_eq!(call_on(&near, pair.head, &call).unwrap(), expected, "{lie:?}");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Api;
 use super::blocks::{BlockId, NumberOrTag};
-use crate::dev::ForkPoint;
+use crate::dev::{ForkPoint, within};
 
 /// The part of a block that a method needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +99,17 @@ impl Api {
             *named = json!(U64::from(number));
         }
         Some(ask(&fork, method, params))
+    }
+
+    /// Answers a call here, which waits for the endpoint of a fork as long as calls may take, where
+    /// it only reads.
+    pub(crate) fn in_time<T>(&self, method: &str, answer: impl FnOnce() -> T) -> T {
+        let is_of_blocks = OF_BLOCKS.iter().any(|(name, ..)| *name == method);
+        let is_read = is_of_blocks || OF_TRANSACTIONS.contains(&method);
+        match self.fork() {
+            Some(_) if is_read => within(self.bounds.time, answer),
+            _ => answer(),
+        }
     }
 
     fn fork(&self) -> Option<std::sync::Arc<ForkPoint>> {

@@ -588,6 +588,8 @@ pub(crate) fn refusal(error: engine::Error) -> Error {
         Pruned(_) | PrunedWitness(_) | NoReceipts(_) => Code::PrunedHistory,
         // Of a block before the one that the chain begins with.
         State(StateError::MissingHeader(_)) => Code::PrunedHistory,
+        // Another program, which has the state, is at fault.
+        State(error) if error.is_remote() => Code::Server,
         TooDeepReorg(_) => Code::TooDeepReorg,
         Genesis(_) | StorageRoot { .. } | ChainSpec(_) | State(_) | Evm(_) | Storage(_) => {
             Code::Internal

@@ -38,6 +38,10 @@ fn submit(api: &Api, sent: Sent) -> Result<B256, Error> {
     if let Some(dev) = &api.dev {
         return match dev.chain.send(sent) {
             Ok(hash) => Ok(hash),
+            // An account that cannot be read is at its endpoint.
+            Err(::dev::Error::Refused(refusal)) if dev.fork().is_some() => {
+                Err(Error::new(Code::Server, refusal).in_message())
+            }
             Err(::dev::Error::Refused(refusal)) => Err(refused(refusal)),
             Err(error) => Err(super::dev::failed(error)),
         };

@@ -22,10 +22,11 @@ use state::{JournalMode, Options as DatabaseOptions};
 
 use super::dev_args::{DevArgs, ForkTime};
 use super::node::StopSignals;
+use super::rpc_args::Bound;
 use crate::api::{accounts_of, dumped};
 use crate::console::say;
 use crate::dev::{DevOptions, ForkPoint, GivenRules, Wallet, print_blocks};
-use crate::limits::DEV_CHAIN_HISTORY;
+use crate::limits::{DEV_CHAIN_HISTORY, FORK_EVM_TIME};
 use crate::{Node, NodeOptions};
 
 /// Runs a chain for tests until it is stopped.
@@ -133,7 +134,10 @@ fn dev_options(
     options.testing = true;
     if args.fork_url.is_some() {
         // A call waits for the endpoint.
-        options.calls.time = None;
+        options.calls.time = Some(FORK_EVM_TIME);
+    }
+    if let Some(Bound(time)) = args.evm_timeout {
+        options.calls.time = time;
     }
     options.dev = Some(DevOptions {
         mining,
@@ -307,9 +311,12 @@ fn print_chain(args: &DevArgs, engine: &Engine, is_begun: bool) -> anyhow::Resul
 
 /// Prints the block of another chain with which this one begins, and its rules.
 fn print_fork(fork: &ForkPoint) -> anyhow::Result<()> {
-    let ForkPoint { endpoint, header, rules, .. } = fork;
+    let ForkPoint { endpoint, header, rules, unanswered, .. } = fork;
     say!("Fork\n==================\n");
     say!("Endpoint:       {endpoint}");
+    if let Some(reason) = unanswered {
+        say!("Kept on disk:   the block and what was read of its state, since {reason}");
+    }
     say!("Block number:   {}", header.number);
     say!("Block hash:     {}", header.hash_slow());
     say!("Timestamp:      {}", header.timestamp);

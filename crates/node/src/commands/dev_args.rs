@@ -12,6 +12,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 use super::foreign_flags::IdleFlags;
+use super::rpc_args::{Bound, parse_time};
 use crate::dev::{DERIVATION_PATH, MNEMONIC};
 use crate::flags::values::{
     LOCALHOST, Threshold, count, parse_duration, parse_ip, parse_page, parse_port,
@@ -128,6 +129,11 @@ pub(crate) struct DevArgs {
     #[arg(long, value_name = "N", value_parser = parse_fork_block, requires = "fork_url",
           help_heading = "Another chain")]
     pub(super) fork_block_number: Option<i64>,
+    /// How long one answer may run calls, and wait for the endpoint of a fork in all; 0 is no bound
+    /// [default: 5s; with --fork-url 30s].
+    #[arg(long = "rpc.evmtimeout", value_name = "DURATION", value_parser = parse_time,
+          help_heading = "Another chain")]
+    pub(super) evm_timeout: Option<Bound>,
     /// Keep nothing of the state at the endpoint on disk.
     #[arg(long, requires = "fork_url", help_heading = "Another chain")]
     pub(super) no_storage_caching: bool,

@@ -37,9 +37,9 @@ pub(super) struct RpcArgs {
 
 /// A time that something may take; none is no bound.
 #[derive(Debug, Clone, Copy)]
-struct Bound(Option<Duration>);
+pub(super) struct Bound(pub(super) Option<Duration>);
 
-fn parse_time(text: &str) -> Result<Bound, String> {
+pub(super) fn parse_time(text: &str) -> Result<Bound, String> {
     let expected = || "expected a duration, as 500ms, 5s or 1m; 0 is no bound".to_owned();
     let Threshold(time) = parse_duration(text).map_err(|_| expected())?;
     let time = time.ok_or_else(expected)?;

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use alloy_consensus::Header;
 use alloy_genesis::ChainConfig;
 use alloy_primitives::{Address, Bytes, U64, U256};
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use engine::{Amendment, Remote, RemoteBlock};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use cache::BlockCache;
+use cache::{BlockCache, KeptBlock};
 use endpoint::ForkEndpoint;
+pub(crate) use endpoint::within;
 pub(crate) use rules::GivenRules;
 use rules::{ForkRules, rules};
 use upstream::{EndpointState, header_of};
@@ -33,6 +34,8 @@ pub struct ForkPoint {
     given: GivenRules,
     /// Whether what is fetched is kept on disk.
     is_cached: bool,
+    /// Why the endpoint did not answer, where the block is one that was kept on disk.
+    pub(crate) unanswered: Option<String>,
 }
 
 impl ForkPoint {
@@ -45,8 +48,12 @@ impl ForkPoint {
         is_cached: bool,
     ) -> anyhow::Result<Self> {
         let endpoint = Arc::new(ForkEndpoint::parse(url)?);
+        let chain_id: U64 = match endpoint.call("eth_chainId", &json!([])) {
+            Ok(chain_id) => chain_id,
+            Err(reason) => return Self::kept(endpoint, number, given, is_cached, reason),
+        };
+        let chain_id = chain_id.to();
         let failed = anyhow::Error::msg;
-        let chain_id: U64 = endpoint.call("eth_chainId", &json!([])).map_err(failed)?;
         let head: U64 = endpoint.call("eth_blockNumber", &json!([])).map_err(failed)?;
         let head: u64 = head.to();
         let number = match number {
@@ -68,9 +75,38 @@ impl ForkPoint {
             header.difficulty.is_zero(),
             "block {number} of {endpoint} is before the merge: fork from one after it"
         );
-        let rules = rules(&endpoint, chain_id.to(), &header, given)?;
-        let (chain_id, given) = (chain_id.to(), given.clone());
-        Ok(Self { endpoint, chain_id, header, rules, given, is_cached })
+        let mut config = None;
+        let rules = rules(chain_id, &header, given, || {
+            config = endpoint.call::<Value>("eth_config", &json!([])).ok();
+            config.clone()
+        })?;
+        if is_cached {
+            KeptBlock { chain_id, header: header.clone(), config }.keep(endpoint.url());
+        }
+        let given = given.clone();
+        Ok(Self { endpoint, chain_id, header, rules, given, is_cached, unanswered: None })
+    }
+
+    /// A block with which a chain has begun before, while its endpoint does not answer.
+    fn kept(
+        endpoint: Arc<ForkEndpoint>,
+        number: Option<i64>,
+        given: &GivenRules,
+        is_cached: bool,
+        reason: String,
+    ) -> anyhow::Result<Self> {
+        // Others are counted from the endpoint's head.
+        let number = number.filter(|_| is_cached).and_then(|number| u64::try_from(number).ok());
+        let Some(block) = number.and_then(|number| KeptBlock::find(endpoint.url(), number)) else {
+            match number {
+                Some(number) => bail!("{reason}; block {number} of it has not been kept on disk"),
+                None => bail!(reason),
+            }
+        };
+        let KeptBlock { chain_id, header, config } = block;
+        let rules = rules(chain_id, &header, given, || config)?;
+        let (given, unanswered) = (given.clone(), Some(reason));
+        Ok(Self { endpoint, chain_id, header, rules, given, is_cached, unanswered })
     }
 
     /// Another block for a chain that began with this one. Without a URL it is of this endpoint.

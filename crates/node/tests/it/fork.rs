@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rpc::{Client, Code, Error, Handler, Json, Limits, RawValue, ServerOptions, serve};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use testing::Random;
 
@@ -209,10 +210,57 @@ async fn what_was_fetched_is_kept_on_disk() {
     let mut again = Dev::start_with(&["--quiet", "--fork-url", &url], &variables).await;
     drop(far);
     // The endpoint is gone.
-    assert_eq!(again.ok("eth_call", call).await, answer);
+    assert_eq!(again.ok("eth_call", call.clone()).await, answer);
     let other = json!([{"to": contract, "data": input(5, 0, 2)}, "0xd"]);
-    again.refused("eth_call", other, Code::Internal, "no connection").await;
+    let gone = "eth_getProof: no connection";
+    again.refused("eth_call", other.clone(), Code::Server, gone).await;
     send(&mut again, &contract, &input(4, 0, 2)).await;
+    drop(again);
+    // It starts without the endpoint, too, where the block is named.
+    let arguments = ["--fork-url", &url, "--fork-block-number", "13"];
+    let mut alone = Dev::start_with(&arguments, &variables).await;
+    let words = alone.printed.join("\n");
+    for part in ["Kept on disk:", "no connection", "Hardfork:       osaka, by the endpoint's"] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    assert_eq!(alone.ok("eth_call", call).await, answer);
+    alone.refused("eth_call", other, Code::Server, gone).await;
+    let earlier = json!([WHO, "0x5"]);
+    alone.refused("eth_getBalance", earlier, Code::Server, "eth_getBalance: no connection").await;
+    send(&mut alone, &contract, &input(4, 0, 2)).await;
+    drop(alone);
+    for (more, words) in [
+        (&["--fork-block-number", "12"][..], "block 12 of it has not been kept on disk"),
+        (&["--fork-block-number", "13", "--no-storage-caching"], "no connection"),
+        (&[], "eth_chainId: no connection"),
+    ] {
+        let arguments = [&["--fork-url", &url][..], more].concat();
+        let said = refused_with(&arguments, &variables);
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+/// An endpoint that is there, and does not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_waits_for_its_endpoint_as_long_as_calls_may_take() {
+    let cache = tempfile::tempdir().expect("a directory");
+    let given = ["--quiet", "--no-storage-caching", "--rpc.evmtimeout", "300ms"];
+    let (far, mut near, contract) = pair(&given, cache.path()).await;
+    far.signal(Signal::STOP);
+    let call = json!({"to": contract, "data": input(3, 0, 2)});
+    for (method, params) in [
+        ("eth_call", json!([call, "latest"])),
+        ("eth_estimateGas", json!([call, "latest"])),
+        ("debug_traceCall", json!([call, "latest", {}])),
+        ("eth_getStorageAt", json!([contract, "0x5", "latest"])),
+        ("eth_getProof", json!([contract, [], "latest"])),
+    ] {
+        let words = "eth_getProof: no answer in the time of the call (--rpc.evmtimeout)";
+        near.refused(method, params, Code::Server, words).await;
+    }
+    far.signal(Signal::CONT);
+    // A transaction waits as long as it takes.
+    send(&mut near, &contract, &input(3, 0, 2)).await;
 }
 
 /// The same calls and transactions on the chain that has the whole state, by chance.
@@ -333,8 +381,14 @@ fn header() -> alloy_consensus::Header {
 
 /// The words with which `deponent dev` does not start.
 fn refused(arguments: &[&str]) -> String {
+    refused_with(arguments, &[])
+}
+
+/// The same, with these variables of the environment.
+fn refused_with(arguments: &[&str], variables: &[(&str, &Path)]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
-    let output = command.args(["dev", "--port", "0"]).args(arguments).output().expect("it runs");
+    command.args(["dev", "--port", "0"]).args(arguments).envs(variables.iter().copied());
+    let output = command.output().expect("it runs");
     assert!(!output.status.success(), "{arguments:?}");
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -383,7 +437,7 @@ async fn an_endpoint_that_does_not_do_is_named() {
         .expect("as said");
     check(fork(&["--fork-block-number", "8"]), "gave block 7 for 8").await.expect("as said");
     let closed = vec!["--fork-url".to_owned(), "http://127.0.0.1:1/secret".to_owned()];
-    check(closed, "http://127.0.0.1:1: no connection").await.expect("as said");
+    check(closed, "http://127.0.0.1:1: eth_chainId: no connection").await.expect("as said");
     check(fork(&["--datadir", "x"]), "--datadir").await.expect("as said");
     let number = vec!["--fork-block-number".to_owned(), "8".to_owned()];
     check(number, "--fork-url").await.expect("as said");

@@ -59,10 +59,16 @@ impl NodeAddress {
     }
 }
 
-/// The reason why a record was not read, with file and offset.
+/// The reason why a record was not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct RecordError(pub String);
+pub enum RecordError {
+    /// The store cannot be read, or is damaged: with file and offset.
+    #[error("{0}")]
+    Store(String),
+    /// The node is elsewhere, and cannot be had from there.
+    #[error("{0}")]
+    Remote(String),
+}
 
 /// Records of nodes by address, readable on any thread.
 pub trait Records: Debug + Send + Sync {

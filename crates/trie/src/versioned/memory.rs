@@ -80,7 +80,7 @@ impl Records for MemoryRecords {
     fn record(&self, at: NodeAddress) -> Result<Bytes, RecordError> {
         let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
         let record = self.place(at).and_then(|place| records.get(place));
-        record.cloned().ok_or_else(|| RecordError(format!("no record {}", at.offset())))
+        record.cloned().ok_or_else(|| RecordError::Store(format!("no record {}", at.offset())))
     }
 }
 

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use alloy_primitives::{B256, Bytes};
+use alloy_consensus::Header;
+use alloy_primitives::{B256, Bytes, keccak256};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use state::limits::MAX_FRAME_BYTES;
 use state::{DirectoryDisk, RecordLog};
 
@@ -59,6 +62,75 @@ impl BlockCache {
     }
 }
 
+/// The file beside the items of a block that says which block it is.
+const BLOCK_FILE: &str = "block.json";
+
+/// All that a chain needs to know of the block with which it begins, beside the state.
+#[derive(Debug, PartialEq)]
+pub(super) struct KeptBlock {
+    pub(super) chain_id: u64,
+    pub(super) header: Header,
+    /// The answer of `eth_config`, where it was asked for.
+    pub(super) config: Option<Value>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct BlockFile {
+    /// keccak-256 of the endpoint's URL, which may be a secret.
+    endpoint: B256,
+    /// The header's RLP.
+    header: Bytes,
+    config: Option<Value>,
+}
+
+impl KeptBlock {
+    /// Keeps the block of the endpoint with this URL.
+    pub(super) fn keep(&self, url: &str) {
+        if let Some(root) = root()
+            && let Err(error) = self.keep_in(&root, url)
+        {
+            tracing::info!(%error, "the block is not kept in {}", root.display());
+        }
+    }
+
+    /// The block with this number that was found at the endpoint with this URL.
+    pub(super) fn find(url: &str, number: u64) -> Option<Self> {
+        Self::find_in(&root()?, url, number)
+    }
+
+    fn keep_in(&self, root: &Path, url: &str) -> std::io::Result<()> {
+        let hash = self.header.hash_slow();
+        let directory = root.join(self.chain_id.to_string()).join(hash.to_string());
+        fs::create_dir_all(&directory)?;
+        let header = alloy_rlp::encode(&self.header).into();
+        let file = BlockFile { endpoint: keccak256(url), header, config: self.config.clone() };
+        let text = serde_json::to_vec(&file)?;
+        // Under its name only when it is whole.
+        let whole = directory.join(format!("{BLOCK_FILE}.{}", std::process::id()));
+        fs::write(&whole, text)?;
+        fs::rename(&whole, directory.join(BLOCK_FILE))
+    }
+
+    fn find_in(root: &Path, url: &str, number: u64) -> Option<Self> {
+        let endpoint = keccak256(url);
+        entries(root).into_iter().flat_map(|chain| entries(&chain)).find_map(|directory| {
+            let file = fs::read(directory.join(BLOCK_FILE)).ok()?;
+            let file: BlockFile = serde_json::from_slice(&file).ok()?;
+            let header: Header = alloy_rlp::decode_exact(&file.header).ok()?;
+            let names = directory.strip_prefix(root).ok()?;
+            let chain_id = names.iter().next()?.to_str()?.parse().ok()?;
+            // The name is the hash, as that of each item.
+            let is_whole = names.ends_with(header.hash_slow().to_string());
+            let is_it = is_whole && file.endpoint == endpoint && header.number == number;
+            is_it.then_some(Self { chain_id, header, config: file.config })
+        })
+    }
+}
+
+fn entries(path: &Path) -> Vec<PathBuf> {
+    fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
 /// The directory of all caches of this kind.
 fn root() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -69,10 +141,6 @@ fn root() -> Option<PathBuf> {
 /// Removes the caches of other blocks that were used longest ago, until all have no more than their
 /// bound.
 fn make_room(root: &Path, own: &Path) {
-    let entries = |path: &Path| {
-        let entries = fs::read_dir(path).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).collect::<Vec<_>>()
-    };
     let blocks = entries(root).into_iter().flat_map(|chain| entries(&chain));
     let mut all: Vec<_> = blocks.map(|block| (used(&block), block)).collect();
     all.sort_unstable();
@@ -121,6 +189,32 @@ mod tests {
         }
         let files = fs::read_dir(&block).expect("there").count();
         assert!(files <= FORK_CACHE_FILES + 2, "{files} files");
+    }
+
+    #[test]
+    fn a_block_is_found_by_its_endpoint_and_number() {
+        let root = tempfile::tempdir().expect("a directory");
+        let block = |number, config| KeptBlock {
+            chain_id: 7,
+            header: Header { number, ..Header::default() },
+            config,
+        };
+        let kept = block(5, Some(serde_json::json!({"current": 1})));
+        kept.keep_in(root.path(), "https://one/key").expect("kept");
+        kept.keep_in(root.path(), "https://one/key").expect("kept again");
+        block(6, None).keep_in(root.path(), "https://other").expect("kept");
+        let find = |url, number| KeptBlock::find_in(root.path(), url, number);
+        assert_eq!(find("https://one/key", 5), Some(kept));
+        assert_eq!(find("https://one/key", 6), None);
+        assert_eq!(find("https://other", 6), Some(block(6, None)));
+        // One in the place of another, and one that is no block.
+        let place = |number| {
+            let hash = block(number, None).header.hash_slow().to_string();
+            root.path().join("7").join(hash).join(BLOCK_FILE)
+        };
+        fs::copy(place(6), place(5)).expect("copied");
+        fs::write(place(6), "{}").expect("written");
+        assert_eq!(find("https://other", 6), None);
     }
 
     #[test]

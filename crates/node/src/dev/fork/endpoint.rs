@@ -1,8 +1,11 @@
 //! The endpoint that a chain for tests began at, called from any thread.
 
+use std::cell::Cell;
 use std::fmt;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use client::{Endpoint, EndpointAddress};
 use rpc::{ClientError, Code, Error, read_json, shown_address};
@@ -11,6 +14,24 @@ use serde_json::Value;
 
 use crate::limits::{FORK_ANSWER_BYTES, FORK_CALL_TIME, FORK_CALLS, FORK_PAUSE, FORK_TRIES};
 
+thread_local! {
+    /// When the call that this thread answers has to end.
+    static CALL_END: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Answers a call on this thread, which waits for no endpoint longer than so.
+pub(crate) fn within<T>(time: Option<Duration>, answer: impl FnOnce() -> T) -> T {
+    struct Before(Option<Instant>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            CALL_END.set(self.0);
+        }
+    }
+    let end = time.and_then(|time| Instant::now().checked_add(time));
+    let _before = Before(CALL_END.replace(end));
+    answer()
+}
+
 /// An endpoint of JSON-RPC. Each call is made by a thread of its own, and tried again where the
 /// network or the endpoint's load is at fault.
 pub(crate) struct ForkEndpoint {
@@ -18,6 +39,13 @@ pub(crate) struct ForkEndpoint {
     address: EndpointAddress,
     connections: Mutex<Connections>,
     call_ended: Condvar,
+}
+
+/// Why there is no answer.
+enum Unanswered {
+    Client(ClientError),
+    /// The call for which it is needed has to end.
+    CallOver,
 }
 
 #[derive(Default)]
@@ -57,7 +85,7 @@ impl ForkEndpoint {
 
     /// Calls a method, and reads its result. The error names the endpoint and the method.
     pub(crate) fn call<T: DeserializeOwned>(
-        &self,
+        self: &Arc<Self>,
         method: &str,
         params: &Value,
     ) -> Result<T, String> {
@@ -67,19 +95,29 @@ impl ForkEndpoint {
     }
 
     /// The result of a call as JSON text, or the error with which the endpoint answers.
-    pub(crate) fn forward(&self, method: &str, params: &Value) -> Result<String, Error> {
+    pub(crate) fn forward(self: &Arc<Self>, method: &str, params: &Value) -> Result<String, Error> {
         self.answer(method, params).map_err(|error| match error {
-            ClientError::Rpc(error) => error,
+            Unanswered::Client(ClientError::Rpc(error)) => error,
             error => Error::new(Code::Server, self.told(method, &error)),
         })
     }
 
-    fn told(&self, method: &str, error: &ClientError) -> String {
+    fn told(&self, method: &str, error: &Unanswered) -> String {
+        let error = match error {
+            Unanswered::Client(error) => error,
+            Unanswered::CallOver => {
+                return format!(
+                    "{self}: {method}: no answer in the time of the call (--rpc.evmtimeout)"
+                );
+            }
+        };
         match error {
             ClientError::Rpc(answered) if answered.is(Code::MethodNotFound) => {
                 format!("{self} has no {method}, which a fork needs: {answered}")
             }
-            ClientError::Connect { source, .. } => format!("{self}: no connection: {source}"),
+            ClientError::Connect { source, .. } => {
+                format!("{self}: {method}: no connection: {source}")
+            }
             ClientError::Timeout { limit, .. } => {
                 format!("{self}: {method}: no answer within {limit:?}, {FORK_TRIES} times")
             }
@@ -87,11 +125,22 @@ impl ForkEndpoint {
         }
     }
 
-    fn answer(&self, method: &str, params: &Value) -> Result<String, ClientError> {
-        let _turn = self.turn();
-        // The caller may be a task, which must not wait for another runtime.
-        let call = || thread::scope(|scope| scope.spawn(|| self.tried(method, params)).join());
-        call().expect("a call does not panic")
+    fn answer(self: &Arc<Self>, method: &str, params: &Value) -> Result<String, Unanswered> {
+        let end = CALL_END.get();
+        let turn = self.turn(end).ok_or(Unanswered::CallOver)?;
+        let (sender, answer) = sync_channel(1);
+        let (method, params) = (method.to_owned(), params.clone());
+        // The caller may be a task, which must not wait for another runtime, and it may leave.
+        thread::spawn(move || {
+            let answer = turn.0.tried(&method, &params);
+            drop(turn);
+            sender.send(answer).unwrap_or_default();
+        });
+        let answer = match end {
+            Some(end) => answer.recv_timeout(end.saturating_duration_since(Instant::now())),
+            None => Ok(answer.recv().expect("a call does not panic")),
+        };
+        answer.map_err(|_| Unanswered::CallOver)?.map_err(Unanswered::Client)
     }
 
     fn tried(&self, method: &str, params: &Value) -> Result<String, ClientError> {
@@ -124,15 +173,22 @@ impl ForkEndpoint {
         answer.map_err(|_| ClientError::Malformed("it is no text".into()))
     }
 
-    /// The right to make a call, of which there are so many at a time.
-    fn turn(&self) -> Turn<'_> {
+    /// The right to make a call, of which there are so many at a time; `None` at the end of the
+    /// call that needs it.
+    fn turn(self: &Arc<Self>, end: Option<Instant>) -> Option<Turn> {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         while connections.calls >= FORK_CALLS {
-            let waited = self.call_ended.wait(connections);
-            connections = waited.unwrap_or_else(PoisonError::into_inner);
+            let Some(end) = end else {
+                let waited = self.call_ended.wait(connections);
+                connections = waited.unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = end.checked_duration_since(Instant::now())?;
+            let waited = self.call_ended.wait_timeout(connections, left);
+            connections = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         connections.calls += 1;
-        Turn(self)
+        Some(Turn(Arc::clone(self)))
     }
 }
 
@@ -146,9 +202,9 @@ impl Drop for ForkEndpoint {
 }
 
 /// The right to make a call, until it is dropped.
-struct Turn<'a>(&'a ForkEndpoint);
+struct Turn(Arc<ForkEndpoint>);
 
-impl Drop for Turn<'_> {
+impl Drop for Turn {
     fn drop(&mut self) {
         self.0.connections.lock().unwrap_or_else(PoisonError::into_inner).calls -= 1;
         self.0.call_ended.notify_one();

@@ -11,9 +11,7 @@ use anyhow::ensure;
 use dev::DevGenesis;
 use execution::ChainSpec;
 use serde::Deserialize;
-use serde_json::json;
-
-use super::endpoint::ForkEndpoint;
+use serde_json::Value;
 
 /// The rules by which blocks follow the one that a chain begins with.
 #[derive(Debug, Clone)]
@@ -47,17 +45,17 @@ impl FoundFork {
     }
 }
 
-/// The rules after the block with this header.
+/// The rules after the block with this header. `config` asks for the answer of `eth_config`.
 pub(super) fn rules(
-    endpoint: &ForkEndpoint,
     chain_id: u64,
     header: &Header,
     given: &GivenRules,
+    config: impl FnOnce() -> Option<Value>,
 ) -> anyhow::Result<ForkRules> {
     let form = form_of(header);
     let is_of_form = |found: &FoundFork| form_of_fork(found.fork) == form;
     let found = known(chain_id, header).filter(is_of_form);
-    let found = found.or_else(|| told(endpoint, header).filter(is_of_form));
+    let found = found.or_else(|| told(&config()?, header).filter(is_of_form));
     let mut found = found.unwrap_or_else(|| {
         let fork = if form == EthereumHardfork::Prague { EthereumHardfork::Osaka } else { form };
         FoundFork::new(fork, "the newest with headers of its form; --hardfork names another")
@@ -128,9 +126,9 @@ struct Config {
 }
 
 /// By the endpoint's own words, where its fork is the block's.
-fn told(endpoint: &ForkEndpoint, header: &Header) -> Option<FoundFork> {
+fn told(config: &Value, header: &Header) -> Option<FoundFork> {
     use EthereumHardfork::{Amsterdam, Cancun, Osaka, Prague, Shanghai};
-    let Config { current } = endpoint.call("eth_config", &json!([])).ok()?;
+    let Config { current } = Config::deserialize(config).ok()?;
     if current.activation_time > header.timestamp {
         return None;
     }
@@ -183,11 +181,6 @@ fn form_of_fork(fork: EthereumHardfork) -> EthereumHardfork {
 mod tests {
     use super::*;
 
-    fn endpoint() -> ForkEndpoint {
-        // Nobody listens at port 0: such an endpoint says nothing of its rules.
-        ForkEndpoint::parse("http://127.0.0.1:0").expect("an address")
-    }
-
     fn header(form: EthereumHardfork, timestamp: u64) -> Header {
         use EthereumHardfork::{Cancun, Prague, Shanghai};
         Header {
@@ -205,7 +198,7 @@ mod tests {
         use EthereumHardfork::{Cancun, Osaka, Paris, Prague, Shanghai};
         let chosen = |chain_id, form, time, fork| {
             let given = GivenRules { fork, ..GivenRules::default() };
-            rules(&endpoint(), chain_id, &header(form, time), &given).expect("rules")
+            rules(chain_id, &header(form, time), &given, || None).expect("rules")
         };
         // Mainnet, with its own blobs from the second fork of blobs on.
         let mainnet = chosen(1, Prague, 1_767_747_671, None);
@@ -223,7 +216,7 @@ mod tests {
         let spec = ChainSpec::from_config(&later.config).expect("in order");
         assert_eq!((spec.fork_at(7), spec.fork_at(8)), (Paris, Prague));
         let given = GivenRules { fork: Some(Cancun), ..GivenRules::default() };
-        let error = rules(&endpoint(), 31337, &header(Prague, 7), &given).expect_err("too early");
+        let error = rules(31337, &header(Prague, 7), &given, || None).expect_err("too early");
         assert!(error.to_string().contains("block 5 has Prague"), "{error}");
     }
 }

@@ -44,6 +44,10 @@ struct StorageEntry {
 }
 
 impl Upstream for EndpointState {
+    fn name(&self) -> String {
+        self.endpoint.to_string()
+    }
+
     fn proof(
         &self,
         block: &RemoteBlock,
@@ -89,7 +93,7 @@ impl Upstream for EndpointState {
 
 /// The header in the answer of a method that gives a block; `None` where there is none.
 pub(super) fn header_of(
-    endpoint: &ForkEndpoint,
+    endpoint: &Arc<ForkEndpoint>,
     method: &str,
     id: serde_json::Value,
 ) -> Result<Option<Header>, String> {

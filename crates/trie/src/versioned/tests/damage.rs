@@ -109,7 +109,7 @@ proptest! {
 fn a_record_that_is_missing_is_an_error() {
     let records = MemoryRecords::default();
     let version = Version { root: B256::repeat_byte(1), address: NodeAddress::new(7) };
-    let missing = Err(Error::Record(RecordError("no record 7".to_owned())));
+    let missing = Err(Error::Record(RecordError::Store("no record 7".to_owned())));
     assert_eq!(account(&records, &version, &B256::ZERO), missing);
     assert_eq!(BlockTrie::new(records, version).map(|_| None), missing);
 }
