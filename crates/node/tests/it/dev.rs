@@ -629,13 +629,14 @@ async fn a_receipt_is_waited_for_and_a_reorganisation_is_asked_for_by_name() {
     let metadata = dev.ok("anvil_metadata", json!([])).await;
     let snapshots = json!({snapshot.as_str().expect("an id"): [1, receipt["blockHash"]]});
     assert_eq!(metadata["snapshots"], snapshots);
-    let pairs = json!([[transfer, 0]]);
+    let other = json!({"from": WHO, "to": OTHER, "value": "0x6"});
+    let pairs = json!([[other, 0]]);
     dev.ok("anvil_reorg", json!({"depth": 1, "tx_block_pairs": pairs})).await;
     assert_eq!(
         dev.ok("eth_getTransactionReceipt", json!([receipt["transactionHash"]])).await,
         Value::Null
     );
-    assert_eq!(dev.ok("eth_getBalance", json!([OTHER, "latest"])).await, "0x5");
+    assert_eq!(dev.ok("eth_getBalance", json!([OTHER, "latest"])).await, "0x6");
     let unknown = json!({"depth": 1, "blocks": []});
     dev.refused("anvil_reorg", unknown, Code::InvalidParams, "unknown field \"blocks\"").await;
 
