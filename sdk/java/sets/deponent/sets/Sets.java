@@ -53,9 +53,14 @@ public final class Sets {
   }
 
   /** The tests of all files below a folder of the published ones, by name. */
-  @SuppressWarnings("unchecked")
   public static Map<String, Map<String, Object>> fixtures(String below) {
-    Path folder = folder("DEPONENT_FIXTURES", "ethereum-tests");
+    return fixtures("ethereum-tests", below);
+  }
+
+  /** As {@link #fixtures(String)}, of another set. */
+  @SuppressWarnings("unchecked")
+  public static Map<String, Map<String, Object>> fixtures(String set, String below) {
+    Path folder = folder("DEPONENT_FIXTURES", set);
     Map<String, Map<String, Object>> tests = new LinkedHashMap<>();
     if (folder == null) {
       return tests;

@@ -1,0 +1,151 @@
+package deponent.engine;
+
+import deponent.eth.MalformedException;
+import java.nio.ByteBuffer;
+import java.util.AbstractList;
+import java.util.Arrays;
+import java.util.Objects;
+import java.util.RandomAccess;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A list of byte strings of a {@link Witness}. Each is a view of the memory that the witness was
+ * read into: nothing is copied, and a view reads alone.
+ */
+public final class Items extends AbstractList<ByteBuffer> implements RandomAccess {
+  /** Bounds on a list that is read, each with its reason where it is used. */
+  record Limits(int items, int itemBytes) {}
+
+  private final String field;
+
+  /** What the items are in, or null when it was given back. */
+  private volatile @Nullable ByteBuffer memory;
+
+  /** Start and end of each item. */
+  private final int[] bounds;
+
+  private final long contentBytes;
+
+  private Items(String field, ByteBuffer memory, int[] bounds) {
+    this.field = field;
+    this.memory = memory.asReadOnlyBuffer();
+    this.bounds = bounds;
+    long sum = 0;
+    for (int at = 0; at < bounds.length; at += 2) {
+      sum += bounds[at + 1] - bounds[at];
+    }
+    contentBytes = sum;
+  }
+
+  @Override
+  public int size() {
+    return bounds.length / 2;
+  }
+
+  /**
+   * A view of an item.
+   *
+   * @throws IndexOutOfBoundsException if there is none at {@code index}
+   * @throws IllegalStateException if the witness is closed
+   */
+  @Override
+  public ByteBuffer get(int index) {
+    return memory().slice(start(index), bytes(index));
+  }
+
+  /** The bytes of all items together, without any encoding. */
+  public long contentBytes() {
+    return contentBytes;
+  }
+
+  /** The bytes of an item. */
+  int bytes(int index) {
+    return bounds[2 * index + 1] - start(index);
+  }
+
+  /** Copies an item to the beginning of {@code into}. */
+  void copyTo(int index, byte[] into) {
+    memory().get(start(index), into, 0, bytes(index));
+  }
+
+  /** Adds an item to what {@code out} has. */
+  void putInto(int index, ByteBuffer out) {
+    int length = bytes(index);
+    out.put(out.position(), memory(), start(index), length);
+    out.position(out.position() + length);
+  }
+
+  /** The bytes of the longest item. */
+  int longest() {
+    int longest = 0;
+    for (int index = 0; index < size(); index++) {
+      longest = Math.max(longest, bytes(index));
+    }
+    return longest;
+  }
+
+  /** What the list is called in messages. */
+  String field() {
+    return field;
+  }
+
+  void close() {
+    memory = null;
+  }
+
+  private int start(int index) {
+    Objects.checkIndex(index, size());
+    return bounds[2 * index];
+  }
+
+  private ByteBuffer memory() {
+    ByteBuffer open = memory;
+    if (open == null) {
+      throw new IllegalStateException("the witness is closed");
+    }
+    return open;
+  }
+
+  /** Collects items of one memory, in order, within limits. */
+  static final class Builder {
+    private final String field;
+    private final Limits limits;
+    private int[] bounds;
+    private int filled;
+
+    Builder(String field, Limits limits, int expected) {
+      this.field = field;
+      this.limits = limits;
+      checkCount(expected);
+      bounds = new int[2 * expected];
+    }
+
+    void add(int start, int end) {
+      checkCount(filled / 2 + 1);
+      checkBytes(end - start);
+      if (filled == bounds.length) {
+        bounds = Arrays.copyOf(bounds, Math.max(16, 2 * filled));
+      }
+      bounds[filled++] = start;
+      bounds[filled++] = end;
+    }
+
+    void checkBytes(int bytes) {
+      if (bytes > limits.itemBytes) {
+        throw new MalformedException(
+            field + ": an item of " + bytes + " bytes, over the limit of " + limits.itemBytes);
+      }
+    }
+
+    private void checkCount(int count) {
+      if (count > limits.items) {
+        throw new MalformedException(
+            field + ": " + count + " items, over the limit of " + limits.items);
+      }
+    }
+
+    Items of(ByteBuffer memory) {
+      return new Items(field, memory, Arrays.copyOf(bounds, filled));
+    }
+  }
+}

@@ -1,0 +1,10 @@
+import org.jspecify.annotations.NullMarked;
+
+/** The Engine API with witnesses: payloads, witnesses, stateless inputs. */
+@NullMarked
+module deponent.engine {
+  requires transitive deponent.eth;
+  requires static transitive org.jspecify;
+
+  exports deponent.engine;
+}
