@@ -189,7 +189,7 @@ public final class Witness implements AutoCloseable {
     return out.array();
   }
 
-  private static ByteBuffer buffer(long bytes) {
+  static ByteBuffer buffer(long bytes) {
     if (bytes > Integer.MAX_VALUE - 8) {
       throw new IllegalStateException("an encoding of " + bytes + " bytes fits no array");
     }

@@ -3,6 +3,7 @@ package deponent.engine;
 import deponent.eth.Bytes;
 import deponent.eth.Hash;
 import deponent.eth.JsonReader;
+import deponent.eth.JsonWriter;
 import deponent.eth.Keccak256;
 import deponent.eth.RlpWriter;
 import deponent.sets.Sets;
@@ -64,6 +65,23 @@ final class Samples {
   @SuppressWarnings("unchecked")
   static List<Map<String, Object>> objects(Object json) {
     return (List<Map<String, Object>>) json;
+  }
+
+  /** Writes a tree of texts, as {@link Sets#tree} reads it. */
+  static void write(Object tree, JsonWriter json) {
+    switch (tree) {
+      case Map<?, ?> members -> {
+        json.beginObject();
+        members.forEach((name, value) -> write(value, json.name((String) name)));
+        json.endObject();
+      }
+      case List<?> elements -> {
+        json.beginArray();
+        elements.forEach(element -> write(element, json));
+        json.endArray();
+      }
+      default -> json.value((String) tree);
+    }
   }
 
   /** Of its lists in hex. */
