@@ -76,6 +76,23 @@ public final class Sets {
     return tests;
   }
 
+  /** The JSON files of a folder of the published tests, by name; none where it is not there. */
+  public static Map<String, Object> files(String set) {
+    Path folder = folder("DEPONENT_FIXTURES", set);
+    Map<String, Object> trees = new LinkedHashMap<>();
+    if (folder == null) {
+      return trees;
+    }
+    try (Stream<Path> files = Files.list(folder)) {
+      for (Path file : files.filter(path -> path.toString().endsWith(".json")).sorted().toList()) {
+        trees.put(file.getFileName().toString(), tree(new JsonReader(Files.readAllBytes(file))));
+      }
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+    return trees;
+  }
+
   private static Path folder(String variable, String below) {
     String root = System.getenv(variable);
     Path folder = root == null ? null : Path.of(root).resolve(below);

@@ -102,9 +102,9 @@ final class Verification {
     }
   }
 
-  /** Goes on to a node, if it is there and was not reached before. */
+  /** Goes on to a node, if it is there and was not reached before. Empty tries have none. */
   private void reach(Hash hash, int depth, boolean isStorage, boolean mustBeBranch) {
-    int place = nodes.find(hash);
+    int place = hash.equals(TrieAccount.EMPTY_ROOT) ? NodeIndex.ABSENT : nodes.find(hash);
     if (place != NodeIndex.ABSENT && !reachedNodes.get(place)) {
       reachedNodes.set(place);
       steps.push(new Step(place, depth, isStorage, mustBeBranch));

@@ -51,7 +51,7 @@ public final class Witness implements AutoCloseable {
   /**
    * Of these items, which are copied.
    *
-   * @throws IllegalArgumentException if they are too many, or one is too long
+   * @throws IllegalArgumentException if they are too many or too long
    */
   public static Witness of(List<Bytes> nodes, List<Bytes> codes, List<Bytes> headers) {
     try {
@@ -66,13 +66,15 @@ public final class Witness implements AutoCloseable {
 
   private static Items copied(String field, List<Bytes> items, Limits limits) {
     Items.Builder list = new Items.Builder(field, limits, items.size());
-    Bytes content = Bytes.concat(items.toArray(Bytes[]::new));
     int at = 0;
     for (Bytes item : items) {
+      if (item.size() > Integer.MAX_VALUE - 8 - at) {
+        throw new MalformedException(field + ": more than 2^31 bytes");
+      }
       list.add(at, at + item.size());
       at += item.size();
     }
-    return list.of(content.asBuffer());
+    return list.of(Bytes.concat(items.toArray(Bytes[]::new)).asBuffer());
   }
 
   /**
@@ -202,8 +204,8 @@ public final class Witness implements AutoCloseable {
    * reached account, and none is there twice. Whether a node is missing that the block needs is for
    * {@link #covers}, or for who runs it.
    *
-   * <p>Other clients' witnesses may have more than is needed, and fail here for it: geth's have the
-   * codes that the block creates.
+   * <p>Witnesses of other clients can have more than the block needs, and fail here for it: geth's
+   * have the codes that the block creates, reth's an empty node.
    *
    * @throws MalformedException if one of that is not so; the message names the item
    * @throws IllegalStateException if the witness is closed

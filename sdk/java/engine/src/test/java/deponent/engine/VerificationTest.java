@@ -9,6 +9,7 @@ import deponent.engine.Samples.SlowTrie;
 import deponent.eth.Address;
 import deponent.eth.Bytes;
 import deponent.eth.Hash;
+import deponent.eth.JsonWriter;
 import deponent.eth.Keccak256;
 import deponent.eth.MalformedException;
 import deponent.eth.RlpReader;
@@ -270,6 +271,55 @@ class VerificationTest {
       header.skip();
     }
     return header.hash();
+  }
+
+  /** How many items other tools' witnesses of real blocks have too much: created codes, 0x80. */
+  private static final Map<String, Integer> TOO_MUCH =
+      Map.of(
+          "hoodi-1265656.json", 1,
+          "mainnet-21429063.json", 8,
+          "mainnet-24341035.json", 1,
+          "mainnet-24628607.json", 1,
+          "mainnet-24628608.json", 1,
+          "mainnet-24647140.json", 3,
+          "sepolia-10100112.json", 5);
+
+  @Test
+  void realWitnessesVerifyWithoutWhatTheyHaveTooMuch() {
+    for (Map.Entry<String, Object> file : Sets.files("blocks").entrySet()) {
+      Map<String, Object> lists = Samples.object(Samples.object(file.getValue()).get("witness"));
+      JsonWriter json = new JsonWriter();
+      Samples.write(lists, json);
+      Witness witness = Witness.ofJson(json.toBytes());
+      assertEquals(Samples.witness(lists), witness);
+      assertEquals(witness, Witness.ofSsz(witness.toSsz()));
+      assertEquals(witness, Witness.ofRlp(witness.toRlp()));
+      Hash root = rootAfterParent(witness);
+      for (int left = TOO_MUCH.getOrDefault(file.getKey(), 0); left > 0; left--) {
+        Witness more = witness;
+        witness =
+            withoutNamed(
+                witness,
+                assertThrows(MalformedException.class, () -> more.verify(root)).getMessage());
+      }
+      witness.verify(root);
+    }
+  }
+
+  /** Without the item that a message of {@link Witness#verify} names. */
+  private static Witness withoutNamed(Witness witness, String message) {
+    String[] words = message.split(" ");
+    int at = Integer.parseInt(words[2]);
+    List<Bytes> nodes = copies(witness.nodes());
+    List<Bytes> codes = copies(witness.codes());
+    (words[0].equals("state:") ? nodes : codes).remove(at);
+    return Witness.of(nodes, codes, copies(witness.headers()));
+  }
+
+  private static List<Bytes> copies(Items items) {
+    List<Bytes> copies = new ArrayList<>();
+    items.forEach(item -> copies.add(Samples.bytes(item)));
+    return copies;
   }
 
   /** Nodes that are changed have another hash; the root is then that of the changed one. */
