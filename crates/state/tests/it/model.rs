@@ -175,7 +175,7 @@ fn addresses_outside_the_log_are_errors_that_name_them() {
     let trailer = (at.offset() | 0x3fff) - 1;
     for outside in [0, 100, end, end + 5, 1 << 40, trailer] {
         let error = store.nodes().record(NodeAddress::new(outside)).expect_err("outside");
-        assert!(error.0.contains(&format!("offset {outside}")), "{error}");
+        assert!(error.to_string().contains(&format!("offset {outside}")), "{error}");
     }
     let mut dropped = store.batch();
     let unseen = dropped.append(&[2; 100]);

@@ -373,7 +373,7 @@ impl Model {
         same("version", &entry.version, &is_kept.then_some(block.version))?;
         for (at, record) in records.iter().filter(|_| is_kept) {
             let found = store.nodes().record(*at);
-            let found = found.map_err(|error| Difference::Unread(error.0))?;
+            let found = found.map_err(|error| Difference::Unread(error.to_string()))?;
             same("record", &&found.as_ref()[..record.len()], &&record[..])?;
         }
         Ok(())
