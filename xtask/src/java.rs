@@ -1,6 +1,6 @@
 //! The SDK for Java: its tests, which Maven runs, and the JDK that they need.
 
-use crate::{Failure, answers, root, run};
+use crate::{Failure, answers, built_program, root, run};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,6 +41,10 @@ impl Toolchain {
         let mut maven = Command::new("mvn");
         maven.args(["-B", "-ntp", "verify"]).current_dir(root().join("sdk/java"));
         maven.env("JAVA_HOME", &self.java_home);
+        let program = built_program();
+        if std::env::var_os("DEPONENT_BINARY").is_none() && program.is_file() {
+            maven.env("DEPONENT_BINARY", program);
+        }
         if ci {
             maven.env("CI", "true");
         }

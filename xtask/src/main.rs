@@ -105,6 +105,13 @@ fn root_above(xtask: Option<OsString>) -> PathBuf {
     Path::new(&xtask).parent().expect("xtask is a folder of the repository").into()
 }
 
+/// The program as the tests build it.
+fn built_program() -> PathBuf {
+    let folder =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    folder.join("debug/deponent")
+}
+
 fn cargo(arguments: &[&str]) -> Command {
     let mut cargo = Command::new("cargo");
     cargo.args(arguments).current_dir(root());

@@ -1,5 +1,5 @@
 use crate::java::Toolchain;
-use crate::{Failure, answers, cargo, conformance, dist, root, run, tidy};
+use crate::{Failure, answers, built_program, cargo, conformance, dist, run, tidy};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -64,9 +64,7 @@ fn run_steps(extent: Extent, java: Option<&Toolchain>, steps: &mut Steps) -> Res
     steps.time("tests built", || test(&["--no-run"]))?;
     if ci {
         // The program of the tests will do.
-        let folder = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| root().join("target"), PathBuf::from);
-        let program = folder.join("debug/deponent").display().to_string();
+        let program = built_program().display().to_string();
         steps.time("packaging", || dist::run_with(&["--files", "--binary", &program]))?;
     }
     steps.time("tests run", || test(&[]))?;

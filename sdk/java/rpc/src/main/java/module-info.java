@@ -5,6 +5,7 @@ import org.jspecify.annotations.NullMarked;
 @SuppressWarnings("module") // The modules that see the internals are built later.
 module deponent.rpc {
   requires transitive deponent.eth;
+  requires static jdk.net;
   requires static transitive org.jspecify;
 
   exports deponent.rpc;

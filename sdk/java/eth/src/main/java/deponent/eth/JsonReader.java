@@ -61,6 +61,9 @@ public final class JsonReader {
   private byte[] states = new byte[16];
   private int depth;
 
+  /** Whether hex is being read whose closing quote is ahead. */
+  private boolean within;
+
   // The string that was scanned last.
   private int from;
   private int to;
@@ -462,6 +465,7 @@ public final class JsonReader {
   public Bytes nextBytes() {
     beginValue('"', "hex");
     at++;
+    within = true;
     need(2, "hex");
     if (buffer[at] != '0' || buffer[at + 1] != 'x') {
       throw wrong("hex begins with 0x: " + shown());
@@ -490,6 +494,7 @@ public final class JsonReader {
       size += part.length;
       if (ends) {
         at++;
+        within = false;
         return Bytes.own(parts.isEmpty() ? part : join(parts, part, size));
       }
       parts.add(part);
@@ -565,6 +570,52 @@ public final class JsonReader {
     } finally {
       kept = -1;
     }
+  }
+
+  /** The number of objects and arrays that are open. */
+  public int depth() {
+    return depth;
+  }
+
+  /**
+   * Leaves what was opened beyond {@code outer} objects and arrays, and passes over the value of
+   * the member whose name was read last there. So reading goes on behind a value that was not read
+   * to its end, or of whose form an exception told.
+   */
+  public void leaveTo(int outer) {
+    kept = -1;
+    if (within) {
+      within = false;
+      pass(false);
+    }
+    while (depth > outer) {
+      while (hasNext()) {
+        if (states[depth] == NAME) {
+          toName();
+          toMember();
+        }
+        skipValue();
+      }
+      boolean array = states[depth] == FIRST_ELEMENT || states[depth] == NEXT_ELEMENT;
+      close(array ? ']' : '}', true);
+    }
+    if (states[depth] == MEMBER) {
+      skipValue();
+    }
+  }
+
+  /**
+   * Whether another text of JSON follows the one that was read; it is read then as the first was.
+   *
+   * @throws MalformedException if the one before is not read to its end
+   */
+  public boolean nextDocument() {
+    if (depth != 0) {
+      throw wrong("the value is not read to its end");
+    }
+    boolean more = blanks();
+    states[0] = more ? DOCUMENT : DONE;
+    return more;
   }
 
   /** Checks that nothing but blanks is left behind the value. */

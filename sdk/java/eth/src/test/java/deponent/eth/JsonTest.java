@@ -79,6 +79,46 @@ class JsonTest {
   }
 
   @Test
+  void readingGoesOnBehindAValueOfAnotherForm() {
+    String[] values = {
+      "{\"a\":[1,{\"b\":\"}]\"}],\"c\":null}",
+      "[[[]],1]",
+      "\"0xabc\"",
+      "\"0x0g\\\"\"",
+      "true",
+      "-1e5",
+      "[]"
+    };
+    for (String value : values) {
+      String text = "{\"x\":" + value + ",\"y\":[" + value + ",7]} {\"z\":8} ";
+      byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+      for (JsonReader json : List.of(new JsonReader(bytes), slowly(bytes))) {
+        json.beginObject();
+        json.nextName();
+        assertEquals(1, json.depth());
+        assertThrows(MalformedException.class, json::nextBytes);
+        json.leaveTo(1);
+        assertEquals("y", json.nextName());
+        json.beginArray();
+        // One of the values is an array, and is left where it was opened.
+        if (json.peek() == JsonReader.Kind.ARRAY) {
+          json.beginArray();
+        }
+        json.leaveTo(1);
+        assertFalse(json.hasNext());
+        json.endObject();
+        assertTrue(json.nextDocument());
+        json.beginObject();
+        json.nextName();
+        assertThrows(MalformedException.class, json::nextDocument);
+        json.leaveTo(1);
+        json.endObject();
+        assertFalse(json.nextDocument());
+      }
+    }
+  }
+
+  @Test
   void aReaderIsUsedAgain() {
     JsonReader json = new JsonReader("[1,{\"a\":");
     assertThrows(MalformedException.class, json::skipValue);

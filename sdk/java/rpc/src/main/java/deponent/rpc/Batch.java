@@ -1,29 +1,55 @@
 package deponent.rpc;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
 
 /**
- * Requests that are sent in one message (a batch of JSON-RPC). It belongs to one thread.
- *
- * <pre>{@code
- * Batch batch = provider.batch();
- * CompletableFuture<Wei> balance = batch.add(Eth.balance(address));
- * batch.send();
- * balance.join();
- * }</pre>
+ * Requests that leave together, in one array of JSON. It belongs to one thread. Arrays of more than
+ * 1,000 requests are sent in parts.
  */
-public interface Batch {
-  /**
-   * Adds a request. Its future is completed after {@link #send}.
-   *
-   * @throws IllegalStateException if the batch was sent
-   */
-  <T> CompletableFuture<T> add(Request<T> request);
+public final class Batch {
+  /** Requests in one array at most: servers refuse more. */
+  static final int MOST = 1_000;
+
+  private final Consumer<List<Part<?>>> sender;
+  private List<Part<?>> parts = new ArrayList<>();
+
+  Batch(Consumer<List<Part<?>>> sender) {
+    this.sender = sender;
+  }
+
+  /** A request with the future of its result. */
+  record Part<T>(Request<T> request, CallFuture<T> future) {
+    void fail(Throwable failure) {
+      future.completeExceptionally(failure);
+    }
+  }
+
+  /** Adds a request, whose result comes after {@link #send}. Batches are not retried. */
+  public <T> CompletableFuture<T> add(Request<T> request) {
+    Part<T> part = new Part<>(request, new CallFuture<>());
+    parts.add(part);
+    return part.future;
+  }
 
   /**
-   * Sends all requests. One without any does nothing.
+   * Sends what was added since the last time, and does not wait for answers.
    *
-   * @throws IllegalStateException if the batch was sent
+   * @throws deponent.eth.TransportException if it cannot be sent; the futures fail with it, too
    */
-  void send();
+  public void send() {
+    List<Part<?>> all = parts;
+    parts = new ArrayList<>();
+    for (int from = 0; from < all.size(); from += MOST) {
+      List<Part<?>> some = all.subList(from, Math.min(all.size(), from + MOST));
+      try {
+        sender.accept(some);
+      } catch (RuntimeException failure) {
+        all.subList(from, all.size()).forEach(part -> part.fail(failure));
+        throw failure;
+      }
+    }
+  }
 }

@@ -3,17 +3,18 @@ package deponent.rpc;
 import deponent.eth.JsonReader;
 
 /**
- * Reads the result of a request out of its JSON. It runs where the bytes arrive, so it waits for
- * nothing and calls nobody.
+ * Reads a result.
  *
- * @param <T> what it makes
+ * @param <T> the type of results
  */
 @FunctionalInterface
 public interface Decoder<T> {
   /**
-   * Reads one value. A result that may be {@code null} is an {@link java.util.Optional}.
+   * Reads the value that is next. It runs on the connection's thread while the bytes arrive: it
+   * must not block, nor ask the provider for something.
    *
-   * @throws deponent.eth.MalformedException if it is another one
+   * @throws deponent.eth.MalformedException if the value has another form; the caller gets a {@link
+   *     deponent.eth.ProtocolException} then
    */
   T read(JsonReader json);
 }

@@ -2,18 +2,15 @@ package deponent.rpc;
 
 import deponent.eth.JsonWriter;
 
-/**
- * Writes the parameters of a request, each a value of JSON.
- *
- * <pre>{@code
- * Params params = json -> json.value(address).value("latest");
- * }</pre>
- */
+/** Writes the parameters of a request. */
 @FunctionalInterface
 public interface Params {
   /** No parameters. */
   Params NONE = json -> {};
 
-  /** Writes all values, one after the other. It may be asked more than once. */
+  /**
+   * Writes the elements of the array of parameters, without its brackets. It may be called more
+   * than once, when a request is sent again.
+   */
   void write(JsonWriter json);
 }

@@ -1,28 +1,81 @@
 package deponent.rpc;
 
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * Sends requests to a server, or to several. Any number of threads use it at a time; on virtual
- * threads, waiting costs next to nothing.
+ * A server of JSON-RPC, or several. All methods may be called from many threads; blocking ones
+ * belong on virtual threads where there are many.
+ *
+ * <pre>{@code
+ * try (Provider provider = Provider.at("wss://eth.example/KEY").connect()) {
+ *   Request<Long> number = Request.of("eth_blockNumber", Params.NONE, JsonReader::nextQuantity);
+ *   long head = provider.request(number);
+ * }
+ * }</pre>
  */
 public interface Provider extends AutoCloseable {
   /**
-   * Sends a request and waits for its result.
+   * Begins a connection to {@code ws://}, {@code wss://}, {@code http://}, {@code https://} or
+   * {@code unix:/path}.
    *
-   * @throws deponent.eth.TransportException if no answer came
-   * @throws deponent.eth.RpcException if the answer is an error
-   * @throws deponent.eth.ProtocolException if the answer cannot be read
+   * @throws IllegalArgumentException if it is none of them
+   */
+  static ProviderBuilder at(String address) {
+    return new ProviderBuilder(Endpoint.of(address));
+  }
+
+  /**
+   * Asks the first of {@code inOrder} that works. The next one is asked where there is no
+   * connection or no answer in time, or too many requests are in flight; one that failed is asked
+   * again after 30 s. Requests that may have run go on to the next one only if they are repeatable.
+   */
+  static Provider failover(Provider... inOrder) {
+    return new Failover(List.of(inOrder));
+  }
+
+  /**
+   * Asks all, and gives the result that {@code least} of them agree on, by {@code equals}. The
+   * request names a block by its number or hash: at a tag, servers rightly differ.
+   *
+   * @throws IllegalArgumentException if {@code least} is not from 1 to their number
+   */
+  static Provider quorum(int least, Provider... of) {
+    return new Quorum(least, List.of(of));
+  }
+
+  /**
+   * Asks, and waits for the result. An interrupt ends the wait, over HTTP on virtual threads alone,
+   * and stays set.
+   *
+   * @throws deponent.eth.RpcException if the server answers with an error
+   * @throws deponent.eth.TransportException without an answer
+   * @throws deponent.eth.ProtocolException if the answer is none, or has another form
+   * @throws IllegalStateException on the connection's own thread, which would wait for itself
    */
   <T> T request(Request<T> request);
 
-  /** Sends a request. The future fails with what {@link #request} throws. */
+  /**
+   * Asks. Where all requests that may be in flight are, it waits for one of them to end, up to the
+   * deadline. The future fails with what {@link #request} throws; cancelling it gives its place
+   * back.
+   */
   <T> CompletableFuture<T> requestAsync(Request<T> request);
 
-  /** Collects requests, to be sent in one message. */
+  /** Begins a JSON-RPC batch. */
   Batch batch();
 
-  /** Ends all that is in flight, and the connections. */
+  /**
+   * Subscribes, and waits until that is done.
+   *
+   * @param open the request that opens it, such as {@code eth_subscribe}, with the subscription's
+   *     id as result
+   * @param read the reader of each value
+   * @throws UnsupportedOperationException over HTTP
+   */
+  <T> Subscription<T> subscribe(Request<String> open, Decoder<T> read);
+
+  /** Ends connections, subscriptions and all that waits. */
   @Override
   void close();
 }

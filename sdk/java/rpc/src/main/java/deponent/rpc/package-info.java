@@ -1,2 +1,7 @@
-/** JSON-RPC: requests, their answers, and who sends them. */
+/**
+ * JSON-RPC over WebSocket, HTTP and Unix sockets.
+ *
+ * <p>A {@link deponent.rpc.Provider} is made for many threads, virtual ones among them. What goes
+ * wrong is a {@link deponent.eth.EthException}.
+ */
 package deponent.rpc;

@@ -1,0 +1,678 @@
+package deponent.rpc;
+
+import deponent.eth.EthException;
+import deponent.eth.JsonReader;
+import deponent.eth.JsonWriter;
+import deponent.eth.MalformedException;
+import deponent.eth.RpcException;
+import deponent.eth.TransportException;
+import deponent.eth.TransportException.Kind;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/** A provider over a connection that both sides send on: WebSocket, or a Unix socket with JSON. */
+final class Duplex extends Connected implements Deadlines.Watched {
+  /** A silent peer is pinged after this time, and given up after that. */
+  private static final long SILENT = 30_000_000_000L;
+
+  private static final long GIVEN_UP = 50_000_000_000L;
+
+  /** Values of subscriptions whose opening is not answered yet, at most. */
+  private static final int EARLY = 1_024;
+
+  /** Time for a good-bye, in nanoseconds. */
+  private static final long FAREWELL = 1_000_000_000L;
+
+  private final Calls calls;
+  private final Set<Subscription<?>> subscriptions = ConcurrentHashMap.newKeySet();
+  private volatile @Nullable Wire wire;
+  private volatile boolean closed;
+  private volatile @Nullable Thread reader;
+  private volatile @Nullable Guard dialing;
+
+  /** Subscriptions whose opening is not answered. */
+  private final AtomicInteger opening = new AtomicInteger();
+
+  // The reader's.
+  private final List<Call<?>> ready = new ArrayList<>();
+  private final Map<String, Subscription<?>> byId = new HashMap<>();
+  private final List<String[]> early = new ArrayList<>();
+
+  private Duplex(Settings settings) {
+    super(settings);
+    calls = new Calls(settings.inFlight);
+  }
+
+  /** Connects. */
+  static Duplex open(Settings settings) {
+    Duplex duplex = new Duplex(settings);
+    Wire wire = duplex.dial();
+    duplex.wire = wire;
+    Thread thread =
+        Thread.ofPlatform()
+            .daemon()
+            .name("deponent-rpc " + settings.endpoint)
+            .unstarted(() -> duplex.run(wire));
+    duplex.reader = thread;
+    thread.start();
+    Deadlines.add(duplex);
+    return duplex;
+  }
+
+  /** One connection of the socket. */
+  private static final class Wire {
+    final Sock sock;
+    final SockInput in;
+    final Outbox out;
+    final @Nullable WsInput frames;
+    final JsonReader json;
+    volatile long pinged;
+
+    Wire(Sock sock, SockInput in, boolean framed, long longest) {
+      this.sock = sock;
+      this.in = in;
+      out = new Outbox(sock, framed);
+      frames = framed ? new WsInput(in, out, longest) : null;
+      json = new JsonReader(frames == null ? in : frames, 1 << 16);
+    }
+  }
+
+  private Wire dial() {
+    try (Guard guard = Guard.until(Times.after(settings.timeoutNanos))) {
+      dialing = guard;
+      if (closed) {
+        guard.set(0);
+      }
+      Sock sock = Sock.open(settings, guard);
+      boolean framed = settings.endpoint.kind() == Endpoint.Kind.WEB_SOCKET;
+      SockInput in = new SockInput(sock);
+      if (framed) {
+        try {
+          Handshake.run(sock, in, settings);
+        } catch (IOException | RuntimeException failure) {
+          sock.close();
+          throw Sock.failed(settings, guard, failure);
+        }
+      }
+      return new Wire(sock, in, framed, settings.answerBytes);
+    }
+  }
+
+  boolean isUp() {
+    return wire != null;
+  }
+
+  @Override
+  boolean isClosed() {
+    return closed;
+  }
+
+  @Override
+  void checkThread() {
+    if (Thread.currentThread() == reader) {
+      throw new IllegalStateException(
+          "a request from the connection's thread would wait for itself");
+    }
+    if (closed) {
+      throw new TransportException(Kind.CLOSED, false, "the provider is closed", null);
+    }
+  }
+
+  // Sending.
+
+  @Override
+  void begin(Call<?> call) {
+    calls.acquire(1, call.deadline);
+    start(call);
+    Wire now = send(call);
+    if (now == null) {
+      return;
+    }
+    if (call.future == null) {
+      if (calls.inFlight() > 1 && Thread.currentThread().isVirtual()) {
+        // Other virtual threads that are about to ask share the write.
+        Thread.yield();
+      }
+      now.out.flush();
+    } else {
+      now.out.flushSoon();
+    }
+  }
+
+  private void start(Call<?> call) {
+    calls.put(call);
+    Deadlines.due(call.deadline);
+    settings.tell(listener -> listener.requested(call.request.method()));
+    if (closed) {
+      end(call, null, closedHere(), 0);
+    }
+  }
+
+  private static TransportException closedHere() {
+    return new TransportException(Kind.CLOSED, true, "the provider was closed", null);
+  }
+
+  /**
+   * Adds a call to the connection's outbox; null where there is no connection, or another sent it.
+   */
+  private @Nullable Wire send(Call<?> call) {
+    while (true) {
+      Wire now = wire;
+      if (now == null || !call.moves(null, now)) {
+        return null;
+      }
+      if (wire == now || !call.moves(now, null)) {
+        return encode(call, now) ? now : null;
+      }
+    }
+  }
+
+  private boolean encode(Call<?> call, Wire now) {
+    try {
+      now.out.add(write(call, call.id, new JsonWriter()));
+      return true;
+    } catch (RuntimeException wrong) {
+      end(call, null, wrong, 0);
+      return false;
+    }
+  }
+
+  @Override
+  void beginAll(List<Call<?>> batch, long deadline) {
+    int most = Math.max(1, calls.capacity() / 2);
+    for (int from = 0; from < batch.size(); from += most) {
+      List<Call<?>> some = batch.subList(from, Math.min(batch.size(), from + most));
+      try {
+        calls.acquire(some.size(), deadline);
+      } catch (EthException failure) {
+        if (from == 0) {
+          throw failure;
+        }
+        // Others have left: the batch as a whole has not failed.
+        batch.subList(from, batch.size()).forEach(call -> end(call, null, failure, 0));
+        return;
+      }
+      some.forEach(this::start);
+      sendAll(some);
+    }
+  }
+
+  private void sendAll(List<Call<?>> batch) {
+    Wire now = wire;
+    if (now == null) {
+      return;
+    }
+    JsonWriter json = new JsonWriter().beginArray();
+    for (Call<?> call : batch) {
+      if (!call.moves(null, now)) {
+        continue;
+      }
+      if (wire != now && call.moves(now, null)) {
+        send(call);
+        continue;
+      }
+      try {
+        // A request that cannot be written must not spoil the others.
+        json.raw(
+            new String(
+                write(call, call.id, new JsonWriter()).toBytes(),
+                java.nio.charset.StandardCharsets.UTF_8));
+      } catch (RuntimeException wrong) {
+        end(call, null, wrong, 0);
+      }
+    }
+    json.endArray();
+    if (json.size() > 2) {
+      now.out.add(json);
+    }
+    now.out.flush();
+  }
+
+  // Ends of calls.
+
+  @Override
+  void abandon(Call<?> call, EthException why) {
+    end(call, null, why, 0);
+  }
+
+  private <T> void end(Call<T> call, @Nullable T value, @Nullable Throwable failure, long bytes) {
+    if (!call.end(value, failure)) {
+      return;
+    }
+    if (call.slot >= 0) {
+      calls.free(call);
+    }
+    tellEnd(call, failure, bytes);
+    if (call.future == null) {
+      call.wake();
+    } else if (Thread.currentThread() == reader) {
+      ready.add(call);
+    } else {
+      complete(call::deliver);
+    }
+  }
+
+  private void complete(Runnable what) {
+    try {
+      settings.callbacks.execute(what);
+    } catch (java.util.concurrent.RejectedExecutionException shut) {
+      what.run();
+    }
+  }
+
+  /** Completes the futures of what was read, in one task. */
+  private void deliverReady() {
+    if (!ready.isEmpty()) {
+      Call<?>[] some = ready.toArray(new Call<?>[0]);
+      ready.clear();
+      complete(
+          () -> {
+            for (Call<?> call : some) {
+              call.deliver();
+            }
+          });
+    }
+  }
+
+  @Override
+  public long expire(long now) {
+    long next = Times.NEVER;
+    for (int i = 0; i < calls.capacity(); i++) {
+      Call<?> call = calls.at(i);
+      if (call != null && call.deadline <= now) {
+        end(call, null, call.late(call.sentOver != null), 0);
+      } else if (call != null) {
+        next = Math.min(next, call.deadline);
+      }
+    }
+    Wire over = wire;
+    return over == null ? next : Math.min(next, attend(over, now));
+  }
+
+  /** Pings a silent peer, and gives up one that takes or sends nothing. */
+  private long attend(Wire over, long now) {
+    long since = over.out.writingSince;
+    if (since != 0 && now - since >= settings.timeoutNanos) {
+      over.sock.close();
+    }
+    long next = since == 0 ? Times.NEVER : since + settings.timeoutNanos;
+    if (over.frames == null) {
+      return Math.min(next, now + settings.timeoutNanos);
+    }
+    long last = over.in.lastRead;
+    if (now - last >= GIVEN_UP) {
+      over.sock.close();
+      return Times.NEVER;
+    }
+    if (now - last < SILENT) {
+      return Math.min(next, last + SILENT);
+    }
+    if (over.pinged <= last) {
+      over.pinged = now;
+      over.out.control(Outbox.PING, new byte[0]);
+    }
+    return Math.min(next, last + GIVEN_UP);
+  }
+
+  // Reading.
+
+  private void run(Wire first) {
+    Wire over = first;
+    while (over != null) {
+      Throwable why = read(over);
+      if (!(why instanceof EthException)) {
+        over.sock.close();
+      }
+      wire = null;
+      deliverReady();
+      if (closed) {
+        break;
+      }
+      Instant since = Instant.now();
+      lost(over, why);
+      over = again();
+      if (over != null) {
+        restore(over, since, String.valueOf(why.getMessage()));
+      }
+    }
+    endAll();
+    deliverReady();
+  }
+
+  /** Reads until the connection ends, and returns why. */
+  private Throwable read(Wire over) {
+    Reader answers = new Reader(over.json);
+    over.in.beforeBlocking(this::deliverReady);
+    try {
+      while (true) {
+        if (over.frames != null) {
+          over.frames.nextMessage();
+        } else {
+          over.in.allow(settings.answerBytes);
+        }
+        if (!over.json.nextDocument()) {
+          if (over.frames == null) {
+            return new EOFException("the peer closed the connection");
+          }
+          throw new MalformedException("an empty message");
+        }
+        answers.document();
+        if (over.frames != null && over.json.nextDocument()) {
+          throw new MalformedException("something is left behind the message's value");
+        }
+      }
+    } catch (UncheckedIOException failure) {
+      return fault(over, java.util.Objects.requireNonNull(failure.getCause()));
+    } catch (IOException failure) {
+      return fault(over, failure);
+    } catch (MalformedException failure) {
+      return fault(over, new Fatal(1002, Answers.noJson(failure)));
+    } catch (EthException failure) {
+      return fault(over, new Fatal(1002, failure));
+    } catch (RuntimeException | Error failure) {
+      return failure;
+    }
+  }
+
+  private Throwable fault(Wire over, IOException failure) {
+    if (failure instanceof Fatal fatal) {
+      Thread.startVirtualThread(() -> part(over, fatal.code));
+      return fatal.fault;
+    }
+    return failure;
+  }
+
+  /**
+   * Says good-bye, and reads until the peer closes: closing a socket with bytes that nobody read
+   * resets the connection, and the peer does not see the code.
+   */
+  private static void part(Wire over, int code) {
+    try (Guard guard = Guard.until(Times.after(FAREWELL))) {
+      guard.watch(over.sock);
+      over.out.farewell(code);
+      byte[] rest = new byte[1 << 13];
+      while (over.sock.read(rest, 0, rest.length) > 0) {
+        // What a peer that lied goes on to say is of no interest.
+      }
+    } catch (IOException closed) {
+      // It has gone.
+    } finally {
+      over.sock.close();
+    }
+  }
+
+  private final class Reader extends Answers {
+    Reader(JsonReader json) {
+      super(json);
+    }
+
+    @Override
+    @Nullable Call<?> call(long id) {
+      return calls.of(id);
+    }
+
+    @Override
+    <T> void ended(Call<T> call, @Nullable T value, @Nullable Throwable failure, long bytes) {
+      var first = call.onReader;
+      if (first != null && failure == null && call.isOpen()) {
+        first.accept(value);
+      }
+      end(call, value, failure, bytes);
+    }
+
+    @Override
+    @Nullable Subscription<?> subscription(String id) {
+      return byId.get(id);
+    }
+
+    @Override
+    void unknown(String subscription, String value) {
+      // A server may send the first value before it answers that the subscription is open.
+      if (early.size() < EARLY && opening.get() > 0) {
+        early.add(new String[] {subscription, value});
+      }
+    }
+
+    @Override
+    void unnamed(RpcException error) {
+      Call<?> only = calls.only();
+      if (only != null) {
+        end(only, null, error, 0);
+      }
+    }
+  }
+
+  // Lost connections.
+
+  private void lost(Wire over, Throwable why) {
+    settings.tell(listener -> listener.lost(settings.endpoint.toString(), why));
+    byId.clear();
+    early.clear();
+    subscriptions.forEach(one -> one.id = null);
+    boolean lied = why instanceof EthException;
+    for (int i = 0; i < calls.capacity(); i++) {
+      Call<?> call = calls.at(i);
+      if (call == null || call.sentOver != over) {
+        continue;
+      }
+      if (call.request.isRepeatable() && !lied) {
+        call.resent = true;
+        call.moves(over, null);
+      } else {
+        end(call, null, lied ? why : gone(call, why), 0);
+      }
+    }
+    deliverReady();
+  }
+
+  private TransportException gone(Call<?> call, Throwable why) {
+    String message = call.request.method() + ": the connection was lost: " + why.getMessage();
+    return new TransportException(Kind.CLOSED, true, message, why);
+  }
+
+  /** Connects anew; null when the provider is closed. */
+  private @Nullable Wire again() {
+    for (int tried = 1; ; tried++) {
+      long until = Times.after(settings.reconnect.pauseNanos(tried));
+      for (long left; (left = until - Times.now()) > 0 && !closed; ) {
+        LockSupport.parkNanos(left);
+      }
+      if (closed) {
+        return null;
+      }
+      try {
+        return dial();
+      } catch (RuntimeException failure) {
+        // Calls that wait end at their deadlines.
+      }
+    }
+  }
+
+  private void restore(Wire over, Instant since, String why) {
+    wire = over;
+    if (closed) {
+      over.sock.close();
+      return;
+    }
+    Deadlines.due(Times.now());
+    for (Subscription<?> one : subscriptions) {
+      if (one.hasEnded()) {
+        subscriptions.remove(one);
+      } else {
+        one.gap(since, "the connection was lost: " + why);
+        resubscribe(one);
+      }
+    }
+    for (int i = 0; i < calls.capacity(); i++) {
+      Call<?> call = calls.at(i);
+      if (call != null && call.sentOver == null) {
+        send(call);
+      }
+    }
+    over.out.flushSoon();
+    settings.tell(listener -> listener.restored(settings.endpoint.toString()));
+  }
+
+  private void endAll() {
+    for (int i = 0; i < calls.capacity(); i++) {
+      Call<?> call = calls.at(i);
+      if (call != null) {
+        end(call, null, closedHere(), 0);
+      }
+    }
+    subscriptions.forEach(one -> one.end(null));
+    subscriptions.clear();
+  }
+
+  // Subscriptions.
+
+  @Override
+  public <T> Subscription<T> subscribe(Request<String> open, Decoder<T> read) {
+    checkThread();
+    String method = open.method();
+    if (!method.endsWith("_subscribe")) {
+      throw new IllegalArgumentException("a method that subscribes is x_subscribe, not " + method);
+    }
+    Subscription<T> subscription =
+        new Subscription<>(
+            open, read, this::unsubscribe, () -> settings.tell(listener -> listener.slow(method)));
+    opening.incrementAndGet();
+    Call<String> call = new Call<>(open, settings.deadline(open), null);
+    call.onReader = id -> opened(subscription, id);
+    try {
+      begin(call);
+      if (!call.await()) {
+        abandon(call, new TransportException(Kind.TIMEOUT, true, "interrupted", null));
+        call.await();
+      }
+      call.result();
+      return subscription;
+    } catch (RuntimeException failure) {
+      subscription.end(null);
+      unsubscribe(subscription);
+      throw failure;
+    } finally {
+      opening.decrementAndGet();
+    }
+  }
+
+  /** Runs on the reader's thread, before it reads the subscription's first value. */
+  private void opened(Subscription<?> subscription, String id) {
+    if (subscription.hasEnded()) {
+      unsubscribeAt(subscription.open.method(), id);
+      return;
+    }
+    subscriptions.add(subscription);
+    subscription.id = id;
+    byId.put(id, subscription);
+    early.removeIf(
+        value -> {
+          boolean its = value[0].equals(id);
+          if (its) {
+            subscription.read(new JsonReader(value[1]));
+          }
+          return its;
+        });
+  }
+
+  private void resubscribe(Subscription<?> subscription) {
+    long deadline = settings.deadline(subscription.open);
+    CallFuture<String> future = new CallFuture<>();
+    Call<String> call = new Call<>(subscription.open, deadline, future);
+    call.onReader = id -> opened(subscription, id);
+    opening.incrementAndGet();
+    future.whenComplete(
+        (id, failure) -> {
+          opening.decrementAndGet();
+          boolean again = failure instanceof TransportException lost && lost.kind() == Kind.CLOSED;
+          if (failure instanceof RuntimeException as && !again) {
+            subscriptions.remove(subscription);
+            subscription.end(as);
+          }
+        });
+    try {
+      // The reader must not wait for calls that it has to send itself.
+      calls.acquire(1, Times.now());
+    } catch (TransportException busy) {
+      Thread.startVirtualThread(() -> resubscribeLater(call));
+      return;
+    }
+    start(call);
+    send(call);
+  }
+
+  private void resubscribeLater(Call<String> call) {
+    try {
+      begin(call);
+    } catch (RuntimeException failure) {
+      CallFuture<String> future = java.util.Objects.requireNonNull(call.future);
+      future.completeExceptionally(failure);
+    }
+  }
+
+  private void unsubscribe(Subscription<?> subscription) {
+    subscriptions.remove(subscription);
+    String id = subscription.id;
+    if (id != null && !closed) {
+      unsubscribeAt(subscription.open.method(), id);
+    }
+  }
+
+  private void unsubscribeAt(String method, String id) {
+    String close = method.substring(0, method.length() - "subscribe".length()) + "unsubscribe";
+    Request<Boolean> request = Request.of(close, json -> json.value(id), json -> !json.nextNull());
+    Call<Boolean> call =
+        new Call<>(request, Times.after(settings.timeoutNanos), new CallFuture<>());
+    Thread.startVirtualThread(
+        () -> {
+          try {
+            begin(call);
+          } catch (RuntimeException dropped) {
+            // The server ends it with the connection at the latest.
+          }
+        });
+  }
+
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    Thread thread = reader;
+    Wire now = wire;
+    if (now != null) {
+      try (Guard guard = Guard.until(Times.after(FAREWELL))) {
+        guard.watch(now.sock);
+        now.out.farewell(1000);
+      }
+      now.sock.close();
+    }
+    Guard handshake = dialing;
+    if (handshake != null) {
+      handshake.set(0);
+    }
+    LockSupport.unpark(thread);
+    Deadlines.remove(this);
+    if (thread != null && thread != Thread.currentThread()) {
+      try {
+        thread.join(Duration.ofSeconds(5));
+      } catch (InterruptedException interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+    endAll();
+  }
+}

@@ -1,0 +1,173 @@
+package deponent.rpc;
+
+import deponent.eth.TransportException;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.Executor;
+import java.util.function.Supplier;
+import javax.net.ssl.SSLContext;
+import org.jspecify.annotations.Nullable;
+
+/** The settings of a {@link Provider}. */
+public final class ProviderBuilder {
+  final Endpoint endpoint;
+  final List<String> headers = new ArrayList<>();
+  @Nullable Supplier<String> bearer;
+  Duration timeout = Duration.ofSeconds(20);
+  int inFlight = 1_024;
+  long answerBytes = 1L << 31;
+  @Nullable SSLContext ssl;
+  @Nullable InetSocketAddress proxy;
+  @Nullable String origin;
+  Retry retry = Retry.DEFAULT;
+  double perSecond;
+  int burst;
+  Backoff reconnect = Backoff.DEFAULT;
+  @Nullable Executor callbacks;
+  Listener listener = new Listener() {};
+
+  ProviderBuilder(Endpoint endpoint) {
+    this.endpoint = endpoint;
+  }
+
+  /**
+   * Adds a header to each HTTP request, or to WebSocket's handshake.
+   *
+   * @throws IllegalArgumentException if it has characters that headers have not
+   */
+  public ProviderBuilder header(String name, String value) {
+    if (!name.matches("[!#$%&'*+.^_`|~0-9A-Za-z-]+")) {
+      throw new IllegalArgumentException("no name of a header: " + name);
+    }
+    headers.add(name + ": " + checked(value));
+    return this;
+  }
+
+  static String checked(String value) {
+    for (int i = 0; i < value.length(); i++) {
+      char one = value.charAt(i);
+      if (one < ' ' && one != '\t' || one >= 0x7f) {
+        throw new IllegalArgumentException("a header's value is printable ASCII");
+      }
+    }
+    return value;
+  }
+
+  /** Sends {@code Authorization: Bearer} with a new token for each HTTP request or handshake. */
+  public ProviderBuilder bearer(Supplier<String> token) {
+    bearer = Objects.requireNonNull(token);
+    return this;
+  }
+
+  /**
+   * The deadline of requests that have none of their own, and of handshakes; 20 s.
+   *
+   * @throws IllegalArgumentException if it is not positive
+   */
+  public ProviderBuilder timeout(Duration timeout) {
+    if (timeout.isNegative() || timeout.isZero()) {
+      throw new IllegalArgumentException("a timeout is positive: " + timeout);
+    }
+    this.timeout = timeout;
+    return this;
+  }
+
+  /**
+   * Requests in flight at most; 1,024. More wait for one to end.
+   *
+   * @throws IllegalArgumentException if it is not from 1 to 65,536
+   */
+  public ProviderBuilder inFlight(int most) {
+    if (most < 1 || most > 1 << 16) {
+      throw new IllegalArgumentException("from 1 to 65536 requests are in flight: " + most);
+    }
+    inFlight = most;
+    return this;
+  }
+
+  /**
+   * Bytes of an answer at most; 2 GiB. A longer one ends the connection.
+   *
+   * @throws IllegalArgumentException if it is not positive
+   */
+  public ProviderBuilder answerBytes(long most) {
+    if (most < 1) {
+      throw new IllegalArgumentException("an answer has at least one byte: " + most);
+    }
+    answerBytes = most;
+    return this;
+  }
+
+  /** Takes certificates and keys from {@code context}. Host names are verified all the same. */
+  public ProviderBuilder ssl(SSLContext context) {
+    ssl = Objects.requireNonNull(context);
+    return this;
+  }
+
+  /** Connects through the HTTP proxy at {@code proxy}, by {@code CONNECT}. */
+  public ProviderBuilder proxy(InetSocketAddress proxy) {
+    this.proxy = Objects.requireNonNull(proxy);
+    return this;
+  }
+
+  /** Sends this {@code Origin}; none is sent by default. */
+  public ProviderBuilder origin(String origin) {
+    this.origin = checked(origin);
+    return this;
+  }
+
+  /** How repeatable requests are tried again; {@link Retry#DEFAULT}. */
+  public ProviderBuilder retry(Retry retry) {
+    this.retry = Objects.requireNonNull(retry);
+    return this;
+  }
+
+  /**
+   * Requests a second at most, after {@code burst} that leave at once; a batch counts as its
+   * requests. More wait, up to their deadline.
+   *
+   * @throws IllegalArgumentException if one of them is not positive
+   */
+  public ProviderBuilder rate(double perSecond, int burst) {
+    if (!(perSecond > 0) || burst < 1) {
+      throw new IllegalArgumentException("a rate and its burst are positive");
+    }
+    this.perSecond = perSecond;
+    this.burst = burst;
+    return this;
+  }
+
+  /** The pauses between tries to connect anew; {@link Backoff#DEFAULT}. */
+  public ProviderBuilder reconnect(Backoff backoff) {
+    reconnect = Objects.requireNonNull(backoff);
+    return this;
+  }
+
+  /** Completes futures on {@code executor}; on virtual threads by default. */
+  public ProviderBuilder callbacks(Executor executor) {
+    callbacks = Objects.requireNonNull(executor);
+    return this;
+  }
+
+  /** Tells {@code listener} of requests and connections. */
+  public ProviderBuilder listener(Listener listener) {
+    this.listener = Objects.requireNonNull(listener);
+    return this;
+  }
+
+  /**
+   * Connects. HTTP connects at the first request.
+   *
+   * @throws TransportException if there is no connection within the timeout
+   */
+  public Provider connect() {
+    Settings settings = new Settings(this);
+    if (endpoint.kind() == Endpoint.Kind.HTTP) {
+      return new HttpProvider(settings);
+    }
+    return Duplex.open(settings);
+  }
+}

@@ -1,0 +1,204 @@
+package deponent.rpc;
+
+import deponent.eth.TransportException;
+import deponent.eth.TransportException.Kind;
+import java.io.Closeable;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.net.StandardProtocolFamily;
+import java.net.StandardSocketOptions;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.nio.file.Path;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLException;
+import javax.net.ssl.SSLParameters;
+import javax.net.ssl.SSLSocket;
+import org.jspecify.annotations.Nullable;
+
+/** A connected stream socket. One thread reads and another writes. */
+abstract class Sock implements Closeable {
+  /** Reads at least one byte; -1 at the end. */
+  abstract int read(byte[] into, int at, int length) throws IOException;
+
+  abstract void write(byte[] from, int at, int length) throws IOException;
+
+  @Override
+  public abstract void close();
+
+  /** Connects, with TLS where the address says so. */
+  static Sock open(Settings settings, Guard guard) {
+    Endpoint endpoint = settings.endpoint;
+    Path path = endpoint.path();
+    Sock plain = null;
+    try {
+      if (path != null) {
+        return unix(path, guard);
+      }
+      InetSocketAddress proxy = settings.proxy;
+      plain =
+          proxy == null
+              ? tcp(endpoint.bareHost(), endpoint.port(), guard)
+              : tcp(proxy.getHostString(), proxy.getPort(), guard);
+      if (proxy != null) {
+        Head.tunnel(plain, endpoint, guard);
+      }
+      return endpoint.tls() ? tls((Tcp) plain, settings) : plain;
+    } catch (IOException | RuntimeException failure) {
+      Guard.shut(plain);
+      throw failed(settings, guard, failure);
+    }
+  }
+
+  /** The exception for a connection that did not come about. */
+  static RuntimeException failed(Settings settings, Guard guard, Exception failure) {
+    if (failure instanceof RuntimeException as) {
+      return as;
+    }
+    if (failure instanceof Fatal fatal) {
+      return fatal.fault;
+    }
+    String to = settings.endpoint + ": ";
+    if (guard.expired()) {
+      return new TransportException(
+          Kind.TIMEOUT, false, to + "no connection before the deadline", failure);
+    }
+    Kind kind = failure instanceof SSLException ? Kind.TLS : Kind.CONNECT;
+    return new TransportException(kind, false, to + failure.getMessage(), failure);
+  }
+
+  private static Sock unix(Path path, Guard guard) throws IOException {
+    UnixDomainSocketAddress address = UnixDomainSocketAddress.of(path);
+    SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX);
+    guard.watch(channel);
+    try {
+      channel.connect(address);
+    } catch (IOException | RuntimeException failure) {
+      channel.close();
+      throw failure;
+    }
+    return new Unix(channel);
+  }
+
+  private static Sock tcp(String host, int port, Guard guard) throws IOException {
+    IOException last = new IOException("the host has no address");
+    for (InetAddress address : InetAddress.getAllByName(host)) {
+      Socket socket = new Socket();
+      guard.watch(socket);
+      try {
+        long left = Math.min(Integer.MAX_VALUE, guard.remainingNanos() / 1_000_000);
+        socket.connect(new InetSocketAddress(address, port), (int) Math.max(1, left));
+        socket.setTcpNoDelay(true);
+        socket.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
+        return new Tcp(socket, socket);
+      } catch (IOException failure) {
+        socket.close();
+        last = failure;
+      }
+    }
+    throw last;
+  }
+
+  private static Sock tls(Tcp plain, Settings settings) throws IOException {
+    SSLContext context = settings.ssl;
+    if (context == null) {
+      try {
+        context = SSLContext.getDefault();
+      } catch (java.security.NoSuchAlgorithmException none) {
+        throw new SSLException(none);
+      }
+    }
+    Endpoint endpoint = settings.endpoint;
+    SSLSocket socket =
+        (SSLSocket)
+            context
+                .getSocketFactory()
+                .createSocket(plain.raw, endpoint.bareHost(), endpoint.port(), true);
+    SSLParameters parameters = socket.getSSLParameters();
+    parameters.setEndpointIdentificationAlgorithm("HTTPS");
+    socket.setSSLParameters(parameters);
+    socket.startHandshake();
+    return new Tcp(socket, plain.raw);
+  }
+
+  private static final class Tcp extends Sock {
+    private final Socket raw;
+    private final InputStream in;
+    private final OutputStream out;
+    private final boolean quickAck;
+
+    Tcp(Socket socket, Socket raw) throws IOException {
+      this.raw = raw;
+      in = socket.getInputStream();
+      out = socket.getOutputStream();
+      quickAck = QuickAck.is(raw);
+    }
+
+    @Override
+    int read(byte[] into, int at, int length) throws IOException {
+      int read = in.read(into, at, length);
+      // Linux forgets it; without it an answer in small segments waits 40 ms for an
+      // acknowledgement.
+      if (quickAck && read > 0 && read < length) {
+        QuickAck.set(raw);
+      }
+      return read;
+    }
+
+    @Override
+    void write(byte[] from, int at, int length) throws IOException {
+      out.write(from, at, length);
+    }
+
+    /** Closes the socket below TLS, which does not wait for a blocked writer. */
+    @Override
+    public void close() {
+      Guard.shut(raw);
+    }
+  }
+
+  private static final class Unix extends Sock {
+    /** Bytes of a read or write: Java copies each through a direct buffer that it keeps. */
+    private static final int PIECE = 1 << 16;
+
+    private final SocketChannel channel;
+    private byte @Nullable [] array;
+    private @Nullable ByteBuffer view;
+
+    Unix(SocketChannel channel) {
+      this.channel = channel;
+    }
+
+    @Override
+    int read(byte[] into, int at, int length) throws IOException {
+      ByteBuffer buffer = view;
+      if (buffer == null || array != into) {
+        buffer = ByteBuffer.wrap(into);
+        view = buffer;
+        array = into;
+      }
+      buffer.limit(at + Math.min(length, PIECE)).position(at);
+      return channel.read(buffer);
+    }
+
+    @Override
+    void write(byte[] from, int at, int length) throws IOException {
+      ByteBuffer buffer = ByteBuffer.wrap(from);
+      int end = at + length;
+      for (int begin = at; begin < end; ) {
+        buffer.limit(Math.min(end, begin + PIECE)).position(begin);
+        begin += channel.write(buffer);
+      }
+    }
+
+    @Override
+    public void close() {
+      Guard.shut(channel);
+    }
+  }
+}
