@@ -415,7 +415,18 @@ class WebSocketTest {
 
   @Test
   void callbacksBlockNoReaderAndTheReaderRefusesToWaitForItself() throws Exception {
-    try (Server server = Server.tcp((peer, n) -> echo(peer));
+    CountDownLatch registered = new CountDownLatch(1);
+    Server.Script script =
+        (peer, n) -> {
+          peer.upgrade();
+          while (true) {
+            String request = peer.text();
+            // A callback of a future that is complete would run on the caller's thread.
+            registered.await();
+            peer.send(Server.Peer.result(request, "\"0x2a\""));
+          }
+        };
+    try (Server server = Server.tcp(script);
         Provider provider = connect(server)) {
       CountDownLatch go = new CountDownLatch(1);
       BlockingQueue<Object> seen = new ArrayBlockingQueue<>(2);
@@ -431,6 +442,7 @@ class WebSocketTest {
                       seen.add(no);
                     }
                   });
+      registered.countDown();
       for (int i = 0; i < 100; i++) {
         assertEquals(42, provider.request(NUMBER));
       }
