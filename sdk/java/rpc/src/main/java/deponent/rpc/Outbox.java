@@ -95,17 +95,13 @@ final class Outbox {
     }
   }
 
-  /** Says good-bye, unless somebody else is writing. It may block until the socket is closed. */
+  /**
+   * Says good-bye, or lets the one who is writing do it. It may block until the socket is closed.
+   */
   void farewell(int code) {
-    if (framed && writing.compareAndSet(false, true)) {
-      try {
-        put(new Message(CLOSE, new byte[] {(byte) (code >> 8), (byte) code}, 2));
-        send();
-      } catch (IOException dropped) {
-        // It is being closed.
-      } finally {
-        writing.set(false);
-      }
+    if (framed) {
+      queue.add(new Message(CLOSE, new byte[] {(byte) (code >> 8), (byte) code}, 2));
+      flush();
     }
   }
 

@@ -31,7 +31,7 @@ import org.junit.jupiter.api.Test;
 
 class HttpTest {
   private static final Request<Long> NUMBER =
-      Request.of("eth_blockNumber", Params.NONE, JsonReader::nextQuantity);
+      Request.of("eth_blockNumber", Params.NONE, JsonReader::nextQuantity).repeatable();
 
   private static final Request<Long> ONCE =
       Request.of("once", Params.NONE, JsonReader::nextQuantity);
@@ -75,7 +75,7 @@ class HttpTest {
         };
     try (Server server = Server.tcp(script);
         Provider provider = at(server).connect()) {
-      Request<Bytes> get = Request.of("eth_getX", Params.NONE, JsonReader::nextBytes);
+      Request<Bytes> get = Request.of("eth_getX", Params.NONE, JsonReader::nextBytes).repeatable();
       for (int i = 0; i < 40; i++) {
         byte[] result = new byte[i < 8 ? i : random.nextInt(300_000)];
         random.nextBytes(result);
@@ -276,7 +276,8 @@ class HttpTest {
       assertEquals(List.of("eth_blockNumber", "eth_blockNumber"), List.copyOf(throttled));
       // The kept connection is closed before the answer; the next one says it is known.
       Request<String> send =
-          Request.of("eth_sendRawTransaction", json -> json.value(raw), JsonReader::nextString);
+          Request.of("eth_sendRawTransaction", json -> json.value(raw), JsonReader::nextString)
+              .repeatable();
       String hash = deponent.eth.Keccak256.hash(Bytes.of(raw).toBytes()).toString();
       assertEquals(hash, provider.request(send));
     }

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Test;
 /** Connections that are lost, subscriptions, and what is left behind. */
 class LostTest {
   private static final Request<Long> NUMBER =
-      Request.of("eth_blockNumber", Params.NONE, JsonReader::nextQuantity);
+      Request.of("eth_blockNumber", Params.NONE, JsonReader::nextQuantity).repeatable();
 
   private static final Request<Long> ONCE =
       Request.of("once", Params.NONE, JsonReader::nextQuantity);

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 /** Several servers, and the rate of one. */
 class ManyTest {
   private static final Request<Long> NUMBER =
-      Request.of("eth_blockNumber", Params.NONE, JsonReader::nextQuantity);
+      Request.of("eth_blockNumber", Params.NONE, JsonReader::nextQuantity).repeatable();
 
   private static final Request<Long> ONCE =
       Request.of("once", Params.NONE, JsonReader::nextQuantity);

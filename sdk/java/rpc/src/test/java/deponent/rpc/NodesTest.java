@@ -27,7 +27,7 @@ class NodesTest {
   private static final Duration LONG = Duration.ofSeconds(120);
 
   private static final Request<Long> NUMBER =
-      Request.of("eth_blockNumber", Params.NONE, JsonReader::nextQuantity);
+      Request.of("eth_blockNumber", Params.NONE, JsonReader::nextQuantity).repeatable();
 
   private static final Request<Long> CHAIN =
       Request.of("eth_chainId", Params.NONE, JsonReader::nextQuantity);

@@ -24,7 +24,7 @@ class TlsTest {
   private static final char[] PASSWORD = "password".toCharArray();
 
   private static final Request<Long> NUMBER =
-      Request.of("eth_blockNumber", Params.NONE, JsonReader::nextQuantity);
+      Request.of("eth_blockNumber", Params.NONE, JsonReader::nextQuantity).repeatable();
 
   private static final Duration LONG = Duration.ofSeconds(60);
 

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
 
 class WebSocketTest {
   private static final Request<Long> NUMBER =
-      Request.of("eth_blockNumber", Params.NONE, JsonReader::nextQuantity);
+      Request.of("eth_blockNumber", Params.NONE, JsonReader::nextQuantity).repeatable();
 
   /** A request that must not run twice. */
   private static final Request<Long> ONCE =
@@ -121,7 +121,7 @@ class WebSocketTest {
         };
     try (Server server = Server.tcp(script);
         Provider provider = connect(server)) {
-      Request<Bytes> get = Request.of("eth_getX", Params.NONE, JsonReader::nextBytes);
+      Request<Bytes> get = Request.of("eth_getX", Params.NONE, JsonReader::nextBytes).repeatable();
       int sent = 0;
       for (int size : new int[] {0, 20, 40, 41, 42, 43, 44, 32_700, 32_750, 32_768, 3_000_000}) {
         for (int count : new int[] {1, 2, 7, 1 + random.nextInt(1_000)}) {
