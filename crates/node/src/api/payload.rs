@@ -14,7 +14,7 @@ use crate::forks::rules_of;
 
 /// Takes the parameters of `version` from a call: their structure is checked, their fork not yet.
 pub(super) fn read(params: &mut Params<'_>, version: u8) -> Result<NewPayload, Error> {
-    let own = params.take(NewPayload::parameters(version).len());
+    let own = params.take(NewPayload::parameters(version).len())?;
     let call =
         NewPayload::read(version, own).map_err(|fault| Error::invalid_params(quote(fault)))?;
     check_requests(call.execution_requests.as_deref().unwrap_or_default())?;

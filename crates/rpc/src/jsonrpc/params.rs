@@ -132,10 +132,14 @@ impl<'a> Params<'a> {
     }
 
     /// The next parameters, at most so many, as they stand there.
-    pub fn take(&mut self, most: usize) -> &[&'a RawValue] {
+    ///
+    /// # Errors
+    /// [`Code::InvalidParams`](crate::Code::InvalidParams) if the parameters are an object.
+    pub fn take(&mut self, most: usize) -> Result<&[&'a RawValue], Error> {
+        self.by_position()?;
         let taken = self.taken;
         self.taken = self.list.len().min(taken + most);
-        &self.list[taken..self.taken]
+        Ok(&self.list[taken..self.taken])
     }
 
     /// Checks that no parameter is left: one that is ignored is a mistake of the caller.
