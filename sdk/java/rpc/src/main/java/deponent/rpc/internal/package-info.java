@@ -1,2 +1,0 @@
-/** For the modules of this SDK alone. */
-package deponent.rpc.internal;
