@@ -77,12 +77,17 @@ final class AbiCall {
   }
 
   AbiValues decode(byte[] data) {
+    return values(data).values(inputs);
+  }
+
+  /** What stands behind the selector. */
+  AbiDecoder values(byte[] data) {
     if (!begins(data)) {
       String found = Hex.encode(data, 0, Math.min(SELECTOR, data.length));
       throw new MalformedException(
           found + " is not the selector of " + signature + ", " + selectorBytes());
     }
-    return new AbiDecoder(data, SELECTOR, data.length - SELECTOR).values(inputs);
+    return new AbiDecoder(data, SELECTOR, data.length - SELECTOR);
   }
 
   Bytes selectorBytes() {

@@ -27,6 +27,10 @@ public final class AbiConstructor {
     return AbiSignatures.constructor(new AbiParser(signature));
   }
 
+  AbiTuple types() {
+    return inputs;
+  }
+
   /** What it takes. */
   public List<AbiParameter> inputs() {
     return inputs.members();

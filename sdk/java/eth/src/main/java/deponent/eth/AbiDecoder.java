@@ -30,10 +30,23 @@ final class AbiDecoder {
 
   /** The value with which the data begins. */
   Object value(AbiType type) {
+    checkStatic(type);
+    return type.get(this, start);
+  }
+
+  private void checkStatic(AbiType type) {
     if (!type.isDynamic() && type.headBytes() > end - start) {
       throw wrong(start, "the data ends in " + type);
     }
-    return type.get(this, start);
+  }
+
+  /** Where values of these types begin, whose heads are there. */
+  int begin(AbiTuple types) {
+    checkStatic(types);
+    if (types.isDynamic()) {
+      heads(start, 1, types.headsBytes(), types);
+    }
+    return start;
   }
 
   /** The values with which the data begins. */
@@ -89,7 +102,7 @@ final class AbiDecoder {
    * Checks that {@code count} heads of {@code bytes} are there, and counts them. Those of static
    * parts are counted with what holds them.
    */
-  void heads(int at, int count, int bytes, AbiType whole) {
+  void heads(int at, int count, int bytes, Object whole) {
     long all = (long) count * bytes;
     if (all > end - at) {
       throw wrong(at, whole + " with " + count + " elements, for which there are too few bytes");

@@ -16,7 +16,7 @@ public final class AbiError {
   /** Solidity's failed assertions, divisions by zero and the like, by code. */
   public static final AbiError PANIC = of("Panic(uint256 code)");
 
-  private final AbiCall call;
+  final AbiCall call;
 
   AbiError(String name, List<AbiParameter> inputs) {
     this.call = new AbiCall(name, inputs);

@@ -20,7 +20,7 @@ public final class AbiEvent {
 
   private final String name;
   private final AbiTuple inputs;
-  private final AbiTuple plain;
+  final AbiTuple plain;
   private final boolean anonymous;
   private final String signature;
   private final Hash topic;
@@ -129,10 +129,7 @@ public final class AbiEvent {
    * @throws MalformedException if the log is of another event, or does not decode
    */
   public AbiValues decode(List<Hash> topics, Bytes data) {
-    if (!isIn(topics)) {
-      throw new MalformedException(
-          "a log with the topics " + topics + " is not of " + this + ", " + topic);
-    }
+    check(topics);
     AbiValues rest = new AbiDecoder(data.array, 0, data.size()).values(plain);
     Object[] values = new Object[inputs.members().size()];
     int nextTopic = anonymous ? 0 : 1;
@@ -147,6 +144,13 @@ public final class AbiEvent {
       values[i] = isWord(field.type()) ? field.type().decode(found.toBytes()) : found;
     }
     return new AbiValues(inputs.members(), values);
+  }
+
+  void check(List<Hash> topics) {
+    if (!isIn(topics)) {
+      throw new MalformedException(
+          "a log with the topics " + topics + " is not of " + this + ", " + topic);
+    }
   }
 
   /** As a human-readable signature. */

@@ -26,8 +26,8 @@ public final class AbiFunction {
     PAYABLE
   }
 
-  private final AbiCall call;
-  private final AbiTuple outputs;
+  final AbiCall call;
+  final AbiTuple outputs;
   private final Mutability mutability;
 
   AbiFunction(
@@ -138,6 +138,11 @@ public final class AbiFunction {
    * @throws MalformedException if it does not decode
    */
   public AbiValues decodeResult(Bytes result) {
+    checkResult(result);
+    return new AbiDecoder(result.array, 0, result.size()).values(outputs);
+  }
+
+  void checkResult(Bytes result) {
     if (result.isEmpty() && !outputs.members().isEmpty()) {
       throw new MalformedException(
           "nothing is returned, where "
@@ -146,7 +151,6 @@ public final class AbiFunction {
               + outputs
               + ": there may be no contract at the address");
     }
-    return new AbiDecoder(result.array, 0, result.size()).values(outputs);
   }
 
   /** The values as the function would return them. */

@@ -47,6 +47,11 @@ final class AbiNumber extends AbiType {
     return isNumber() ? signed : super.isSigned();
   }
 
+  @Override
+  public int decimals() {
+    return kind() == Kind.DECIMAL ? decimals : super.decimals();
+  }
+
   private boolean isNumber() {
     return kind() == Kind.INTEGER || kind() == Kind.DECIMAL;
   }
@@ -87,27 +92,34 @@ final class AbiNumber extends AbiType {
     if (value instanceof BigInteger number) {
       putBig(number, out, at);
     } else if (value instanceof Wei amount) {
-      if (amount.bitLength() > (signed ? bits - 1 : bits)) {
-        throw outside(amount);
-      }
-      amount.putWord(out, at);
+      putWei(amount, out, at);
     } else if (value instanceof Long
         || value instanceof Integer
         || value instanceof Short
         || value instanceof Byte) {
-      long number = ((Number) value).longValue();
-      // Bits of the magnitude, as of BigInteger.bitLength().
-      int length = 64 - Long.numberOfLeadingZeros(number ^ number >> 63);
-      if (number < 0 && !signed || length > (signed ? bits - 1 : bits)) {
-        throw outside(number);
-      }
-      Words.putWord(out, at, number);
+      putLong(((Number) value).longValue(), out, at);
     } else {
       throw Misfit.of(value, this);
     }
   }
 
-  private void putBig(BigInteger number, byte[] out, int at) {
+  void putWei(Wei amount, byte[] out, int at) {
+    if (amount.bitLength() > (signed ? bits - 1 : bits)) {
+      throw outside(amount);
+    }
+    amount.putWord(out, at);
+  }
+
+  void putLong(long number, byte[] out, int at) {
+    // Bits of the magnitude, as of BigInteger.bitLength().
+    int length = 64 - Long.numberOfLeadingZeros(number ^ number >> 63);
+    if (number < 0 && !signed || length > (signed ? bits - 1 : bits)) {
+      throw outside(number);
+    }
+    Words.putWord(out, at, number);
+  }
+
+  void putBig(BigInteger number, byte[] out, int at) {
     int length = number.bitLength();
     if (number.signum() < 0 && !signed || length > (signed ? bits - 1 : bits)) {
       throw outside(number);
@@ -163,6 +175,24 @@ final class AbiNumber extends AbiType {
       return number.signum() != 0;
     }
     return kind() == Kind.INTEGER ? number : new BigDecimal(number, decimals);
+  }
+
+  /** An integer in so many bits of Java, a sign among them. */
+  long getLong(AbiDecoder in, int at, int javaBits) {
+    byte[] data = in.word(at, this);
+    long low = Words.getLong(data, at + 24);
+    long sign = low >> 63;
+    boolean whole =
+        Words.getLong(data, at) == sign
+            && Words.getLong(data, at + 8) == sign
+            && Words.getLong(data, at + 16) == sign
+            && (signed || sign == 0);
+    int length = 64 - Long.numberOfLeadingZeros(low ^ sign);
+    if (!whole || length >= javaBits || length > (signed ? bits - 1 : bits)) {
+      // The message is that of the type, or there is a number beyond what was asked for.
+      throw in.wrong(at, get(in, at) + " does not fit " + javaBits + " bits of Java");
+    }
+    return low;
   }
 
   @Override

@@ -74,7 +74,21 @@ final class AbiTuple extends AbiType {
     return member;
   }
 
-  private String place(int index) {
+  /** Bytes of all members' heads. */
+  int headsBytes() {
+    return headsBytes;
+  }
+
+  /** The member whose head has the byte {@code at}. */
+  int memberAt(int at) {
+    int index = 0;
+    for (int left = at - types[0].headBytes(); left >= 0 && index + 1 < types.length; ) {
+      left -= types[++index].headBytes();
+    }
+    return index;
+  }
+
+  String place(int index) {
     String name = members.get(index).name();
     return name.isEmpty() ? "." + (index + 1) : "." + name;
   }

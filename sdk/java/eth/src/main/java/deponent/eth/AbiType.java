@@ -87,6 +87,15 @@ public abstract sealed class AbiType permits AbiNumber, AbiBytes, AbiText, AbiAr
   }
 
   /**
+   * The number of decimals of a fixed-point number.
+   *
+   * @throws IllegalStateException if it is another type
+   */
+  public int decimals() {
+    throw lacks("decimals");
+  }
+
+  /**
    * The number of bytes of {@code bytesN}, or of elements of {@code T[k]}; -1 where it is any.
    *
    * @throws IllegalStateException if it is neither an array nor bytes
