@@ -3,11 +3,12 @@ package deponent.rpc;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.ByteBuffer;
 
 /** The body of an HTTP/1.1 response: of a known length, in chunks, or up to the end. */
 final class Body extends InputStream {
   private final SockInput in;
-  private final long longest;
+  private long longest;
 
   /** Bytes that are to come, of the body or of its chunk; -1 where the end is the peer's. */
   private long left;
@@ -20,6 +21,11 @@ final class Body extends InputStream {
   Body(SockInput in, long longest) {
     this.in = in;
     this.longest = longest;
+  }
+
+  /** Allows bodies of so many bytes from here on. */
+  void longest(long bytes) {
+    longest = bytes;
   }
 
   /** Begins the body behind {@code head}. */
@@ -39,7 +45,14 @@ final class Body extends InputStream {
     }
     if (head.status() == 204 || head.status() == 304) {
       ended = true;
+    } else if (left > longest) {
+      throw Bounded.tooLong(longest);
     }
+  }
+
+  /** Bytes that are to come, or -1 where only the end will tell. */
+  long left() {
+    return ended ? 0 : chunked ? -1 : left;
   }
 
   /** Whether it was read to its end, and the connection can be used again. */
@@ -61,7 +74,29 @@ final class Body extends InputStream {
     if (ended) {
       return -1;
     }
-    int read = in.read(into, from, left < 0 ? length : (int) Math.min(length, left));
+    return counted(in.read(into, from, left < 0 ? length : (int) Math.min(length, left)));
+  }
+
+  /** Reads at least one byte, without a copy where the memory is outside of the heap. */
+  int read(ByteBuffer into) throws IOException {
+    if (!ended && chunked && left == 0) {
+      chunk();
+    }
+    if (ended) {
+      return -1;
+    }
+    int limit = into.limit();
+    if (left >= 0 && left < into.remaining()) {
+      into.limit(into.position() + (int) left);
+    }
+    try {
+      return counted(in.read(into));
+    } finally {
+      into.limit(limit);
+    }
+  }
+
+  private int counted(int read) throws IOException {
     if (read < 0) {
       if (left >= 0) {
         throw new EOFException("the peer closed the connection within a body");

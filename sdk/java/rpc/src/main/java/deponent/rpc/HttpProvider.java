@@ -29,8 +29,8 @@ final class HttpProvider extends Connected {
 
   private static final int IDLE = 64;
 
-  /** A connection that nobody used for so long is not used again; servers close them. */
-  private static final long STALE = 50_000_000_000L;
+  /** A connection that nobody used for so long is not used again; servers close it after 30 s. */
+  static final long STALE = 25_000_000_000L;
 
   /** Bytes of a body that are shown, or read to keep a connection. */
   private static final int SHOWN = 4_096;

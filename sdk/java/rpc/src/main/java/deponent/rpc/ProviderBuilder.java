@@ -170,4 +170,17 @@ public final class ProviderBuilder {
     }
     return Duplex.open(settings);
   }
+
+  /**
+   * Requests of HTTP with bodies of bytes, to the host of {@code http://} or {@code https://}, or
+   * over a Unix socket; paths come with them. It connects at the first one.
+   *
+   * @throws IllegalArgumentException if the address is that of a WebSocket
+   */
+  public Http http() {
+    if (endpoint.kind() == Endpoint.Kind.WEB_SOCKET) {
+      throw new IllegalArgumentException("no address of HTTP: " + endpoint);
+    }
+    return new Http(new Settings(this));
+  }
 }

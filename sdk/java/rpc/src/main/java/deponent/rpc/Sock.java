@@ -28,6 +28,16 @@ abstract class Sock implements Closeable {
 
   abstract void write(byte[] from, int at, int length) throws IOException;
 
+  /** Reads at least one byte, into memory outside of the heap without a copy; -1 at the end. */
+  int read(ByteBuffer into) throws IOException {
+    byte[] piece = new byte[Math.min(into.remaining(), 1 << 16)];
+    int read = read(piece, 0, piece.length);
+    if (read > 0) {
+      into.put(piece, 0, read);
+    }
+    return read;
+  }
+
   @Override
   public abstract void close();
 
@@ -53,6 +63,37 @@ abstract class Sock implements Closeable {
       Guard.shut(plain);
       throw failed(settings, guard, failure);
     }
+  }
+
+  /** Connects as {@link #open} does, by a channel where that reads without a copy. */
+  static Sock direct(Settings settings, Guard guard) {
+    Endpoint endpoint = settings.endpoint;
+    if (endpoint.path() != null || endpoint.tls() || settings.proxy != null) {
+      return open(settings, guard);
+    }
+    try {
+      return channel(endpoint.bareHost(), endpoint.port(), guard);
+    } catch (IOException | RuntimeException failure) {
+      throw failed(settings, guard, failure);
+    }
+  }
+
+  private static Sock channel(String host, int port, Guard guard) throws IOException {
+    IOException last = new IOException("the host has no address");
+    for (InetAddress address : InetAddress.getAllByName(host)) {
+      SocketChannel channel = SocketChannel.open();
+      guard.watch(channel);
+      try {
+        channel.connect(new InetSocketAddress(address, port));
+        channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+        channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
+        return new Channel(channel, QuickAck.is(channel.socket()));
+      } catch (IOException failure) {
+        channel.close();
+        last = failure;
+      }
+    }
+    throw last;
   }
 
   /** The exception for a connection that did not come about. */
@@ -82,7 +123,7 @@ abstract class Sock implements Closeable {
       channel.close();
       throw failure;
     }
-    return new Unix(channel);
+    return new Channel(channel, false);
   }
 
   private static Sock tcp(String host, int port, Guard guard) throws IOException {
@@ -162,16 +203,40 @@ abstract class Sock implements Closeable {
     }
   }
 
-  private static final class Unix extends Sock {
+  private static final class Channel extends Sock {
     /** Bytes of a read or write: Java copies each through a direct buffer that it keeps. */
     private static final int PIECE = 1 << 16;
 
+    /** Bytes of a read that is not copied. */
+    private static final int LARGE = 1 << 20;
+
     private final SocketChannel channel;
+    private final boolean quickAck;
     private byte @Nullable [] array;
     private @Nullable ByteBuffer view;
 
-    Unix(SocketChannel channel) {
+    Channel(SocketChannel channel, boolean quickAck) {
       this.channel = channel;
+      this.quickAck = quickAck;
+    }
+
+    @Override
+    int read(ByteBuffer into) throws IOException {
+      int limit = into.limit();
+      int length = Math.min(into.remaining(), LARGE);
+      into.limit(into.position() + length);
+      try {
+        return acknowledged(channel.read(into), length);
+      } finally {
+        into.limit(limit);
+      }
+    }
+
+    private int acknowledged(int read, int length) throws IOException {
+      if (quickAck && read > 0 && read < length) {
+        QuickAck.set(channel.socket());
+      }
+      return read;
     }
 
     @Override
@@ -183,7 +248,7 @@ abstract class Sock implements Closeable {
         array = into;
       }
       buffer.limit(at + Math.min(length, PIECE)).position(at);
-      return channel.read(buffer);
+      return acknowledged(channel.read(buffer), length);
     }
 
     @Override

@@ -4,6 +4,7 @@ import deponent.eth.ProtocolException;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.ByteBuffer;
 
 /** The bytes of a socket, through a buffer. */
 final class SockInput extends InputStream {
@@ -54,6 +55,20 @@ final class SockInput extends InputStream {
   private int receive(byte[] into, int from, int length) throws IOException {
     beforeBlocking.run();
     int read = sock.read(into, from, length);
+    lastRead = Times.now();
+    return read;
+  }
+
+  /** Reads at least one byte, past the buffer where that is empty; -1 at the end. */
+  int read(ByteBuffer into) throws IOException {
+    if (at < end) {
+      int read = Math.min(into.remaining(), end - at);
+      into.put(buffer, at, read);
+      at += read;
+      return read;
+    }
+    beforeBlocking.run();
+    int read = sock.read(into);
     lastRead = Times.now();
     return read;
   }
