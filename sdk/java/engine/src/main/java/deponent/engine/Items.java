@@ -19,16 +19,16 @@ public final class Items extends AbstractList<ByteBuffer> implements RandomAcces
   private final String field;
 
   /** What the items are in, or null when it was given back. */
-  private volatile @Nullable ByteBuffer memory;
+  private volatile @Nullable Memory memory;
 
-  /** Start and end of each item. */
+  /** Start and end of each item, 32 bits without a sign. */
   private final int[] bounds;
 
   private final long contentBytes;
 
-  private Items(String field, ByteBuffer memory, int[] bounds) {
+  private Items(String field, Memory memory, int[] bounds) {
     this.field = field;
-    this.memory = memory.asReadOnlyBuffer();
+    this.memory = memory;
     this.bounds = bounds;
     long sum = 0;
     for (int at = 0; at < bounds.length; at += 2) {
@@ -50,7 +50,7 @@ public final class Items extends AbstractList<ByteBuffer> implements RandomAcces
    */
   @Override
   public ByteBuffer get(int index) {
-    return memory().slice(start(index), bytes(index));
+    return memory().view(start(index), bytes(index));
   }
 
   /** The bytes of all items together, without any encoding. */
@@ -60,19 +60,18 @@ public final class Items extends AbstractList<ByteBuffer> implements RandomAcces
 
   /** The bytes of an item. */
   int bytes(int index) {
-    return bounds[2 * index + 1] - start(index);
+    Objects.checkIndex(index, size());
+    return bounds[2 * index + 1] - bounds[2 * index];
   }
 
   /** Copies an item to the beginning of {@code into}. */
   void copyTo(int index, byte[] into) {
-    memory().get(start(index), into, 0, bytes(index));
+    memory().copyTo(start(index), into, bytes(index));
   }
 
   /** Adds an item to what {@code out} has. */
   void putInto(int index, ByteBuffer out) {
-    int length = bytes(index);
-    out.put(out.position(), memory(), start(index), length);
-    out.position(out.position() + length);
+    memory().putInto(start(index), out, bytes(index));
   }
 
   /** The bytes of the longest item. */
@@ -93,13 +92,13 @@ public final class Items extends AbstractList<ByteBuffer> implements RandomAcces
     memory = null;
   }
 
-  private int start(int index) {
+  private long start(int index) {
     Objects.checkIndex(index, size());
-    return bounds[2 * index];
+    return Integer.toUnsignedLong(bounds[2 * index]);
   }
 
-  private ByteBuffer memory() {
-    ByteBuffer open = memory;
+  private Memory memory() {
+    Memory open = memory;
     if (open == null) {
       throw new IllegalStateException("the witness is closed");
     }
@@ -120,17 +119,17 @@ public final class Items extends AbstractList<ByteBuffer> implements RandomAcces
       bounds = new int[2 * expected];
     }
 
-    void add(int start, int end) {
+    void add(long start, long end) {
       checkCount(filled / 2 + 1);
       checkBytes(end - start);
       if (filled == bounds.length) {
         bounds = Arrays.copyOf(bounds, Math.max(16, 2 * filled));
       }
-      bounds[filled++] = start;
-      bounds[filled++] = end;
+      bounds[filled++] = (int) start;
+      bounds[filled++] = (int) end;
     }
 
-    void checkBytes(int bytes) {
+    void checkBytes(long bytes) {
       if (bytes > limits.itemBytes) {
         throw new MalformedException(
             field + ": an item of " + bytes + " bytes, over the limit of " + limits.itemBytes);
@@ -145,6 +144,10 @@ public final class Items extends AbstractList<ByteBuffer> implements RandomAcces
     }
 
     Items of(ByteBuffer memory) {
+      return of(Memory.of(memory));
+    }
+
+    Items of(Memory memory) {
       return new Items(field, memory, Arrays.copyOf(bounds, filled));
     }
   }

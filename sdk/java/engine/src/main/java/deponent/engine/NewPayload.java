@@ -166,7 +166,7 @@ public record NewPayload(
   public static NewPayload ofSsz(Fork fork, byte[] ssz, List<Hash> versionedHashes) {
     boolean hasRoot = fork.payloadVersion() >= 3;
     Ssz.Layout layout = fork.hasRequests() ? PRAGUE : hasRoot ? CANCUN : PARIS;
-    Ssz envelope = new Ssz(layout, ByteBuffer.wrap(ssz));
+    Ssz envelope = new Ssz(layout, Memory.of(ByteBuffer.wrap(ssz)));
     envelope.offset();
     ExecutionPayload payload =
         PayloadSsz.read(fork.payloadVersion(), envelope.part(0), PayloadSsz.REST);

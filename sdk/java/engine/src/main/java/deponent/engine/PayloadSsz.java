@@ -38,10 +38,10 @@ final class PayloadSsz {
 
   private PayloadSsz() {}
 
-  static ExecutionPayload read(int version, ByteBuffer input, Bounds bounds) {
+  static ExecutionPayload read(int version, Memory input, Bounds bounds) {
     Ssz ssz = new Ssz(LAYOUTS.get(version - 1), input);
-    Ssz.checkBytes("extra_data", ssz.part(0).limit(), EXTRA_DATA_BYTES);
-    Ssz.checkBytes("block_access_list", ssz.part(3).limit(), bounds.accessListBytes);
+    Ssz.checkBytes("extra_data", ssz.part(0).bytes(), EXTRA_DATA_BYTES);
+    Ssz.checkBytes("block_access_list", ssz.part(3).bytes(), bounds.accessListBytes);
     ExecutionPayloadBuilder payload = ExecutionPayload.builder();
     payload.parentHash(ssz.hash()).feeRecipient(ssz.address()).stateRoot(ssz.hash());
     payload.receiptsRoot(ssz.hash()).logsBloom(Bytes.of(ssz.bytes(256))).prevRandao(ssz.hash());
@@ -66,12 +66,13 @@ final class PayloadSsz {
     return payload.build();
   }
 
-  private static List<Withdrawal> withdrawals(ByteBuffer list, int most) {
+  static List<Withdrawal> withdrawals(Memory list, int most) {
     int count = Ssz.count("withdrawals", list, Withdrawal.BYTES, most);
     List<Withdrawal> withdrawals = new ArrayList<>(count);
     Ssz.Layout one = Ssz.Layout.of("withdrawals", Withdrawal.BYTES);
     for (int index = 0; index < count; index++) {
-      Ssz ssz = new Ssz(one, list.slice(index * Withdrawal.BYTES, Withdrawal.BYTES));
+      long start = (long) index * Withdrawal.BYTES;
+      Ssz ssz = new Ssz(one, list.part(start, start + Withdrawal.BYTES));
       withdrawals.add(new Withdrawal(ssz.uint64(), ssz.uint64(), ssz.address(), ssz.uint64()));
     }
     return withdrawals;

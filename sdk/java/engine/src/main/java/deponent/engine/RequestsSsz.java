@@ -44,7 +44,7 @@ final class RequestsSsz {
     return fork.payloadVersion() >= 4 ? TYPES.size() : TYPES_BEFORE_AMSTERDAM;
   }
 
-  static NewPayload read(Fork fork, ByteBuffer input) {
+  static NewPayload read(Fork fork, Memory input) {
     Ssz ssz = new Ssz(layout(fork), input);
     ExecutionPayload payload =
         PayloadSsz.read(fork.payloadVersion(), ssz.part(0), PayloadSsz.PROGRESSIVE);
@@ -62,18 +62,18 @@ final class RequestsSsz {
     return new NewPayload(payload, hashes, root, requests);
   }
 
-  private static List<Hash> hashes(ByteBuffer list) {
+  private static List<Hash> hashes(Memory list) {
     int count = Ssz.count("versioned_hashes", list, Hash.SIZE, NewPayload.HASHES);
     List<Hash> hashes = new ArrayList<>(count);
     byte[] one = new byte[Hash.SIZE];
     for (int index = 0; index < count; index++) {
-      list.get(index * Hash.SIZE, one);
+      list.copyTo((long) index * Hash.SIZE, one, Hash.SIZE);
       hashes.add(Hash.of(one));
     }
     return hashes;
   }
 
-  private static List<Bytes> requests(Fork fork, ByteBuffer input) {
+  private static List<Bytes> requests(Fork fork, Memory input) {
     int types = types(fork);
     Ssz.Field[] fields = new Ssz.Field[types];
     for (int type = 0; type < types; type++) {
@@ -82,7 +82,7 @@ final class RequestsSsz {
     Ssz ssz = new Ssz(Ssz.Layout.of("execution_requests", Ssz.OFFSET_BYTES * types, fields), input);
     List<Bytes> requests = new ArrayList<>();
     for (int type = 0; type < types; type++) {
-      ByteBuffer list = ssz.part(type);
+      Memory list = ssz.part(type);
       Type known = TYPES.get(type);
       if (Ssz.count(known.name, list, known.itemBytes, Integer.MAX_VALUE) > 0) {
         requests.add(Bytes.concat(Bytes.of(new byte[] {(byte) type}), Ssz.copied(list)));

@@ -7,7 +7,6 @@ import deponent.eth.Hash;
 import deponent.eth.MalformedException;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -27,42 +26,35 @@ final class Ssz {
 
   record Field(String name, int place) {}
 
-  private final ByteBuffer in;
+  private final Memory in;
   private final Layout layout;
   private int at;
 
   /** Checks the container's offsets. */
-  Ssz(Layout layout, ByteBuffer input) {
+  Ssz(Layout layout, Memory input) {
     this.layout = layout;
-    in = little(input);
-    if (in.limit() < layout.fixedBytes) {
-      throw wrong(layout.name, in.limit() + " bytes where " + layout.fixedBytes + " are due");
+    in = input;
+    if (in.bytes() < layout.fixedBytes) {
+      throw wrong(layout.name, in.bytes() + " bytes where " + layout.fixedBytes + " are due");
     }
     for (int index = 0; index < layout.fields.size(); index++) {
       long start = start(index);
       if (index == 0 && start != layout.fixedBytes) {
         throw wrong(layout.name, "the first offset is " + start + ", not " + layout.fixedBytes);
       }
-      checkPart(layout.fields.get(index).name, start, start(index + 1), in.limit());
+      checkPart(layout.fields.get(index).name, start, start(index + 1), in.bytes());
     }
-  }
-
-  /** All that {@code input} has left, from 0 on. */
-  static ByteBuffer little(ByteBuffer input) {
-    return input.slice().order(ByteOrder.LITTLE_ENDIAN);
   }
 
   private long start(int index) {
-    return index == layout.fields.size() ? in.limit() : offset(in, layout.fields.get(index).place);
+    return index == layout.fields.size() ? in.bytes() : offset(in, layout.fields.get(index).place);
   }
 
   /** A field of variable size; empty where the layout has none of this number. */
-  ByteBuffer part(int index) {
-    if (index >= layout.fields.size()) {
-      return little(ByteBuffer.allocate(0));
-    }
-    int start = (int) start(index);
-    return in.slice(start, (int) start(index + 1) - start).order(ByteOrder.LITTLE_ENDIAN);
+  Memory part(int index) {
+    return index >= layout.fields.size()
+        ? in.part(in.bytes(), in.bytes())
+        : in.part(start(index), start(index + 1));
   }
 
   /** Passes over an offset. */
@@ -72,7 +64,7 @@ final class Ssz {
 
   byte[] bytes(int size) {
     byte[] bytes = new byte[size];
-    in.get(at, bytes);
+    in.copyTo(at, bytes, size);
     at += size;
     return bytes;
   }
@@ -100,9 +92,8 @@ final class Ssz {
   }
 
   /** A list of byte lists, as views of it. */
-  static Items byteLists(String field, ByteBuffer list, Limits limits) {
-    ByteBuffer in = little(list);
-    int end = in.limit();
+  static Items byteLists(String field, Memory in, Limits limits) {
+    long end = in.bytes();
     if (end == 0) {
       return new Items.Builder(field, limits, 0).of(in);
     }
@@ -114,16 +105,16 @@ final class Ssz {
     Items.Builder items = new Items.Builder(field, limits, count);
     long start = first;
     for (int index = 1; index <= count; index++) {
-      long next = index < count ? offset(in, index * OFFSET_BYTES) : end;
+      long next = index < count ? offset(in, (long) index * OFFSET_BYTES) : end;
       checkPart(field, start, next, end);
-      items.add((int) start, (int) next);
+      items.add(start, next);
       start = next;
     }
     return items.of(in);
   }
 
   /** A list of byte lists, as copies. */
-  static List<Bytes> copiedByteLists(String field, ByteBuffer list, Limits limits) {
+  static List<Bytes> copiedByteLists(String field, Memory list, Limits limits) {
     Items items = byteLists(field, list, limits);
     List<Bytes> copies = new ArrayList<>(items.size());
     for (ByteBuffer item : items) {
@@ -132,22 +123,31 @@ final class Ssz {
     return List.copyOf(copies);
   }
 
-  static Bytes copied(ByteBuffer view) {
+  static Bytes copied(Memory part) {
+    if (part.bytes() > Integer.MAX_VALUE - 8) {
+      throw new MalformedException(part.bytes() + " bytes in one value");
+    }
+    byte[] copy = new byte[(int) part.bytes()];
+    part.copyTo(0, copy, copy.length);
+    return Bytes.of(copy);
+  }
+
+  private static Bytes copied(ByteBuffer view) {
     byte[] copy = new byte[view.remaining()];
     view.get(view.position(), copy);
     return Bytes.of(copy);
   }
 
   /** The number of items of {@code itemBytes} in a list. */
-  static int count(String field, ByteBuffer list, int itemBytes, int most) {
-    int count = list.limit() / itemBytes;
-    if (list.limit() % itemBytes != 0) {
-      throw wrong(field, list.limit() + " bytes are not a multiple of " + itemBytes);
+  static int count(String field, Memory list, int itemBytes, int most) {
+    long count = list.bytes() / itemBytes;
+    if (list.bytes() % itemBytes != 0) {
+      throw wrong(field, list.bytes() + " bytes are not a multiple of " + itemBytes);
     }
     if (count > most) {
       throw wrong(field, count + " items, over the limit of " + most);
     }
-    return count;
+    return (int) count;
   }
 
   static void checkBytes(String field, long bytes, int most) {
@@ -156,13 +156,13 @@ final class Ssz {
     }
   }
 
-  private static void checkPart(String field, long start, long end, int whole) {
+  private static void checkPart(String field, long start, long end, long whole) {
     if (start > end || end > whole) {
       throw wrong(field, "from " + start + " to " + end + " in " + whole + " bytes");
     }
   }
 
-  private static long offset(ByteBuffer in, int place) {
+  private static long offset(Memory in, long place) {
     return Integer.toUnsignedLong(in.getInt(place));
   }
 

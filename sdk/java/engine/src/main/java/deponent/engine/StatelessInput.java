@@ -94,10 +94,13 @@ public record StatelessInput(
    * @throws MalformedException if that is no stateless input
    */
   public static StatelessInput ofSsz(ByteBuffer input) {
-    ByteBuffer in = input.slice();
+    return ofSsz(Memory.of(input));
+  }
+
+  static StatelessInput ofSsz(Memory in) {
     Fork fork = fork(in);
-    ByteBuffer body = in.slice(SCHEMA_BYTES, in.limit() - SCHEMA_BYTES);
-    boolean hasKeys = body.hasRemaining() && body.get(0) == INPUT_WITH_KEYS.fixedBytes();
+    Memory body = in.part(SCHEMA_BYTES, in.bytes());
+    boolean hasKeys = body.bytes() > 0 && body.get(0) == INPUT_WITH_KEYS.fixedBytes();
     Ssz ssz = new Ssz(hasKeys ? INPUT_WITH_KEYS : INPUT, body);
     NewPayload request = RequestsSsz.read(fork, ssz.part(0));
     Witness witness = WitnessSsz.read(ssz.part(1), NODES, CODES, HEADERS);
@@ -108,9 +111,9 @@ public record StatelessInput(
     return new StatelessInput(fork, request, witness, chainId, keys);
   }
 
-  private static Fork fork(ByteBuffer in) {
-    if (in.limit() < SCHEMA_BYTES) {
-      throw new MalformedException("schema_id: " + in.limit() + " bytes where 2 are due");
+  private static Fork fork(Memory in) {
+    if (in.bytes() < SCHEMA_BYTES) {
+      throw new MalformedException("schema_id: " + in.bytes() + " bytes where 2 are due");
     }
     for (Fork fork : Fork.values()) {
       if (in.get(0) == fork.schema() && in.get(1) == REVISION) {
@@ -121,11 +124,12 @@ public record StatelessInput(
         "schema_id: there is no schema 0x%02x%02x".formatted(in.get(0), in.get(1)));
   }
 
-  private static List<Bytes> keys(ByteBuffer list) {
+  private static List<Bytes> keys(Memory list) {
     int count = Ssz.count("public_keys", list, KEY_BYTES, Integer.MAX_VALUE);
     List<Bytes> keys = new ArrayList<>(count);
     for (int index = 0; index < count; index++) {
-      keys.add(Ssz.copied(list.slice(index * KEY_BYTES, KEY_BYTES)));
+      long start = (long) index * KEY_BYTES;
+      keys.add(Ssz.copied(list.part(start, start + KEY_BYTES)));
     }
     return keys;
   }

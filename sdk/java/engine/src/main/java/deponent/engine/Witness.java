@@ -94,6 +94,10 @@ public final class Witness implements AutoCloseable {
    * @throws MalformedException if that is no witness
    */
   public static Witness ofSsz(ByteBuffer ssz) {
+    return ofSsz(Memory.of(ssz));
+  }
+
+  static Witness ofSsz(Memory ssz) {
     return WitnessSsz.read(ssz, ITEMS, ITEMS, HEADERS);
   }
 

@@ -15,7 +15,7 @@ final class WitnessSsz {
 
   private WitnessSsz() {}
 
-  static Witness read(ByteBuffer input, Limits state, Limits codes, Limits headers) {
+  static Witness read(Memory input, Limits state, Limits codes, Limits headers) {
     Ssz ssz = new Ssz(LAYOUT, input);
     return new Witness(
         Ssz.byteLists("state", ssz.part(0), state),
