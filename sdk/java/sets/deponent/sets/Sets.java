@@ -93,6 +93,23 @@ public final class Sets {
     return trees;
   }
 
+  /** The files of a folder of the published tests with an ending, as texts by path. */
+  public static Map<String, String> texts(String set, String below, String ending) {
+    Path folder = folder("DEPONENT_FIXTURES", set);
+    Map<String, String> texts = new LinkedHashMap<>();
+    if (folder == null) {
+      return texts;
+    }
+    try (Stream<Path> files = Files.walk(folder.resolve(below))) {
+      for (Path file : files.filter(path -> path.toString().endsWith(ending)).sorted().toList()) {
+        texts.put(folder.relativize(file).toString(), Files.readString(file));
+      }
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+    return texts;
+  }
+
   private static Path folder(String variable, String below) {
     String root = System.getenv(variable);
     Path folder = root == null ? null : Path.of(root).resolve(below);

@@ -474,7 +474,10 @@ public final class JsonReader {
     List<byte[]> parts = new ArrayList<>();
     long size = 0;
     while (true) {
-      need(2, "hex");
+      need(1, "hex");
+      if (buffer[at] != '"') {
+        need(2, "hex");
+      }
       int digits = at;
       while (digits < end && buffer[digits] != '"') {
         digits++;

@@ -312,4 +312,13 @@ class JsonTest {
       return "refused";
     }
   }
+
+  @Test
+  void hexMayEndTheText() {
+    for (int size = 0; size < 100; size++) {
+      String hex = "\"0x" + "ab".repeat(size) + "\"";
+      assertEquals(size, new JsonReader(hex).nextBytes().size());
+      assertEquals(size, slowly(hex.getBytes(StandardCharsets.US_ASCII)).nextBytes().size());
+    }
+  }
 }

@@ -1,0 +1,259 @@
+package deponent.client;
+
+import deponent.eth.AbiFunction;
+import deponent.eth.AbiValues;
+import deponent.eth.Address;
+import deponent.eth.Bytes;
+import deponent.eth.Hash;
+import deponent.eth.SignedTransaction;
+import deponent.eth.Wei;
+import deponent.rpc.Batch;
+import deponent.rpc.Provider;
+import deponent.rpc.Request;
+import deponent.rpc.Subscription;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * An Ethereum node that is asked. Its methods wait for the answer, and may be called from many
+ * threads; {@link #async} and {@link #batch} take the same requests from {@link Eth}.
+ *
+ * <pre>{@code
+ * try (Client eth = Client.connect("wss://eth.example/KEY")) {
+ *   Wei balance = eth.balance(me);
+ *   CompletableFuture<Wei> other = eth.async(Eth.balance(friend));
+ * }
+ * }</pre>
+ *
+ * <p>Methods that name no block are about the latest. What goes wrong is an {@link
+ * deponent.eth.EthException}, as {@link Provider#request} throws it.
+ */
+public final class Client implements AutoCloseable {
+  private final Provider provider;
+
+  private Client(Provider provider) {
+    this.provider = provider;
+  }
+
+  /**
+   * Connects to {@code ws://}, {@code wss://}, {@code http://}, {@code https://} or {@code
+   * unix:/path}. HTTP connects at the first request.
+   *
+   * @throws IllegalArgumentException if the address is none of them
+   * @throws deponent.eth.TransportException if there is no connection within 20 s
+   */
+  public static Client connect(String address) {
+    return of(Provider.at(address).connect());
+  }
+
+  /** Asks {@code provider}, which {@link #close} closes. */
+  public static Client of(Provider provider) {
+    return new Client(Objects.requireNonNull(provider));
+  }
+
+  /** What is asked. */
+  public Provider provider() {
+    return provider;
+  }
+
+  /** Asks, and waits for the result. */
+  public <T> T request(Request<T> request) {
+    return provider.request(request);
+  }
+
+  /** Asks, and has the future of the result. */
+  public <T> CompletableFuture<T> async(Request<T> request) {
+    return provider.requestAsync(request);
+  }
+
+  /** Begins a JSON-RPC batch. */
+  public Batch batch() {
+    return provider.batch();
+  }
+
+  /**
+   * Subscribes, and waits until that is done.
+   *
+   * @throws UnsupportedOperationException over HTTP
+   */
+  public <T> Subscription<T> subscribe(SubscriptionRequest<T> to) {
+    return provider.subscribe(to.open(), to.read());
+  }
+
+  /** Ends connections, subscriptions and all that waits. */
+  @Override
+  public void close() {
+    provider.close();
+  }
+
+  /** The chain's id (EIP-155). */
+  public long chainId() {
+    return request(Eth.chainId());
+  }
+
+  /** The number of the latest block. */
+  public long blockNumber() {
+    return request(Eth.blockNumber());
+  }
+
+  /** A price of a unit of gas that legacy transactions are included at. */
+  public Wei gasPrice() {
+    return request(Eth.gasPrice());
+  }
+
+  /** A tip that transactions are included at. */
+  public Wei maxPriorityFeePerGas() {
+    return request(Eth.maxPriorityFeePerGas());
+  }
+
+  /** The base fee of blob gas of the next block. */
+  public Wei blobBaseFee() {
+    return request(Eth.blobBaseFee());
+  }
+
+  /**
+   * The fees of consecutive blocks, with the rewards at these percentiles of their gas.
+   *
+   * @throws IllegalArgumentException if {@code blocks} is not positive, {@code newest} a hash, or a
+   *     percentile not from 0 to 100
+   */
+  public FeeHistory feeHistory(long blocks, BlockId newest, double... percentiles) {
+    return request(Eth.feeHistory(blocks, newest, percentiles));
+  }
+
+  /** The balance of an account. */
+  public Wei balance(Address account) {
+    return request(Eth.balance(account));
+  }
+
+  /** The balance of an account after a block. */
+  public Wei balance(Address account, BlockId block) {
+    return request(Eth.balance(account, block));
+  }
+
+  /** The nonce of an account. */
+  public long transactionCount(Address account) {
+    return request(Eth.transactionCount(account));
+  }
+
+  /** The nonce of an account after a block. */
+  public long transactionCount(Address account, BlockId block) {
+    return request(Eth.transactionCount(account, block));
+  }
+
+  /** The code of an account, empty where it has none. */
+  public Bytes code(Address account) {
+    return request(Eth.code(account));
+  }
+
+  /** The code of an account after a block, empty where it has none. */
+  public Bytes code(Address account, BlockId block) {
+    return request(Eth.code(account, block));
+  }
+
+  /** The value of a slot of an account's storage. */
+  public Hash storageAt(Address account, Hash slot) {
+    return request(Eth.storageAt(account, slot));
+  }
+
+  /** The value of a slot of an account's storage after a block. */
+  public Hash storageAt(Address account, Hash slot, BlockId block) {
+    return request(Eth.storageAt(account, slot, block));
+  }
+
+  /** What a call returns. */
+  public Bytes call(Call call) {
+    return request(Eth.call(call));
+  }
+
+  /** What a call after a block returns. */
+  public Bytes call(Call call, BlockId block) {
+    return request(Eth.call(call, block));
+  }
+
+  /** What a call after a block returns, in another state or block. */
+  public Bytes call(Call call, BlockId block, Overrides overrides) {
+    return request(Eth.call(call, block, overrides));
+  }
+
+  /**
+   * What a function of a contract returns.
+   *
+   * @throws IllegalArgumentException if the arguments do not fit, with the place of the one
+   */
+  public AbiValues call(Address contract, AbiFunction function, Object... arguments) {
+    return request(Eth.call(contract, function, arguments));
+  }
+
+  /**
+   * What a function of a contract returns after a block.
+   *
+   * @throws IllegalArgumentException if the arguments do not fit, with the place of the one
+   */
+  public AbiValues call(
+      BlockId block, Address contract, AbiFunction function, Object... arguments) {
+    return request(Eth.call(block, contract, function, arguments));
+  }
+
+  /** The least gas limit with which a transaction succeeds. */
+  public long estimateGas(Call call) {
+    return request(Eth.estimateGas(call));
+  }
+
+  /** The least gas limit with which a transaction succeeds after a block. */
+  public long estimateGas(Call call, BlockId block) {
+    return request(Eth.estimateGas(call, block));
+  }
+
+  /** The least gas limit with which a transaction succeeds, in another state or block. */
+  public long estimateGas(Call call, BlockId block, Overrides overrides) {
+    return request(Eth.estimateGas(call, block, overrides));
+  }
+
+  /** A block with the hashes of its transactions; none where the server has no such block. */
+  public Optional<Block> block(BlockId block) {
+    return request(Eth.block(block));
+  }
+
+  /** A block with its transactions; none where the server has no such block. */
+  public Optional<Block> blockWithTransactions(BlockId block) {
+    return request(Eth.blockWithTransactions(block));
+  }
+
+  /** A transaction of the chain or of the server's pool; none where it is not known. */
+  public Optional<ChainTransaction> transaction(Hash hash) {
+    return request(Eth.transaction(hash));
+  }
+
+  /** The receipt of a transaction; none while it has none. */
+  public Optional<Receipt> receipt(Hash transaction) {
+    return request(Eth.receipt(transaction));
+  }
+
+  /** The receipts of a block; none where the server has no such block. */
+  public Optional<List<Receipt>> blockReceipts(BlockId block) {
+    return request(Eth.blockReceipts(block));
+  }
+
+  /** The logs that a filter wants, in the order of the chain. */
+  public List<Log> logs(LogFilter filter) {
+    return request(Eth.logs(filter));
+  }
+
+  /**
+   * Sends a transaction, and has its hash. It is sent again where a connection broke: a server that
+   * has it by then says so, and that is a success.
+   *
+   * @param transaction in its form by EIP-2718; with blobs, beside their sidecar (EIP-7594)
+   */
+  public Hash sendRawTransaction(Bytes transaction) {
+    return request(Eth.sendRawTransaction(transaction));
+  }
+
+  /** Sends a transaction without blobs, and has its hash, as the other method does. */
+  public Hash sendRawTransaction(SignedTransaction transaction) {
+    return request(Eth.sendRawTransaction(transaction));
+  }
+}

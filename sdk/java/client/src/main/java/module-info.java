@@ -1,0 +1,11 @@
+import org.jspecify.annotations.NullMarked;
+
+/** Ethereum's JSON-RPC for applications. */
+@NullMarked
+module deponent.client {
+  requires transitive deponent.eth;
+  requires transitive deponent.rpc;
+  requires static transitive org.jspecify;
+
+  exports deponent.client;
+}
