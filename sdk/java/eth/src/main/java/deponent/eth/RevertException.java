@@ -77,6 +77,19 @@ public final class RevertException extends RpcException {
     return error.name() + "(" + list.substring(1, list.length() - 1) + ")";
   }
 
+  /**
+   * The same, decoded by the errors of {@code abi}, which was not at hand where it was thrown. One
+   * whose error is known already stays as it is.
+   */
+  public RevertException with(Abi abi) {
+    if (error != null) {
+      return this;
+    }
+    RevertException decoded = of(code(), String.valueOf(getMessage()), revertData, abi);
+    decoded.setStackTrace(getStackTrace());
+    return decoded;
+  }
+
   /** The bytes with which the contract reverted. */
   public Bytes revertData() {
     return revertData;

@@ -1,6 +1,7 @@
 package deponent.eth;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
@@ -32,6 +33,17 @@ class RevertExceptionTest {
     RevertException panic = of("execution reverted", AbiError.PANIC.encode(0x11));
     assertEquals("panic 0x11, an arithmetic operation overflowed", panic.reason());
     assertEquals("panic 0x99", of("", AbiError.PANIC.encode(0x99)).reason());
+  }
+
+  @Test
+  void anAbiThatCameLaterNamesTheError() {
+    Abi none = Abi.of();
+    RevertException before =
+        RevertException.of(3, "execution reverted", ABI.errors().get(0).encode(1, 2), none);
+    assertEquals("", before.reason());
+    assertEquals("InsufficientBalance(1, 2)", before.with(ABI).reason());
+    RevertException known = of("", AbiError.REASON.encode("no"));
+    assertSame(known, known.with(ABI));
   }
 
   @Test
