@@ -1,5 +1,6 @@
 package deponent.client;
 
+import deponent.eth.Abi;
 import deponent.eth.AbiFunction;
 import deponent.eth.AccessListEntry;
 import deponent.eth.Address;
@@ -47,6 +48,7 @@ public final class Call {
     List<Hash> blobVersionedHashes = List.of();
     List<Authorization.Signed> authorizations = List.of();
     long chainId = -1;
+    Abi errors = Reverts.NONE;
 
     @Override
     protected Parts clone() {
@@ -165,6 +167,11 @@ public final class Call {
     return with(copy -> copy.chainId = notNegative("chain id", chainId));
   }
 
+  /** Of a contract with the errors of {@code abi}, by which reverts are decoded. */
+  public Call errors(Abi abi) {
+    return with(copy -> copy.errors = Objects.requireNonNull(abi));
+  }
+
   private static long notNegative(String what, long number) {
     if (number < 0) {
       throw new IllegalArgumentException("a " + what + " is not negative: " + number);
@@ -240,6 +247,11 @@ public final class Call {
   /** The chain. */
   public OptionalLong chainId() {
     return Members.optional(parts.chainId);
+  }
+
+  /** The ABI by which reverts are decoded; it is not sent. */
+  public Abi errors() {
+    return parts.errors;
   }
 
   /** Writes it as a parameter. */

@@ -5,7 +5,10 @@ import deponent.eth.AbiValues;
 import deponent.eth.Address;
 import deponent.eth.Bytes;
 import deponent.eth.Hash;
+import deponent.eth.RevertException;
+import deponent.eth.RpcException;
 import deponent.eth.SignedTransaction;
+import deponent.eth.Signer;
 import deponent.eth.Wei;
 import deponent.rpc.Batch;
 import deponent.rpc.Provider;
@@ -32,6 +35,11 @@ import java.util.concurrent.CompletableFuture;
  */
 public final class Client implements AutoCloseable {
   private final Provider provider;
+  private final Nonces nonces = Nonces.local();
+  private final Heads heads = new Heads(this);
+
+  /** The chain's id, which does not change; 0 while it was not asked for. */
+  private volatile long chain;
 
   private Client(Provider provider) {
     this.provider = provider;
@@ -58,14 +66,52 @@ public final class Client implements AutoCloseable {
     return provider;
   }
 
-  /** Asks, and waits for the result. */
+  /**
+   * Asks, and waits for the result.
+   *
+   * @throws deponent.eth.RevertException if a contract reverted, in whatever words the server says
+   *     it
+   */
   public <T> T request(Request<T> request) {
-    return provider.request(request);
+    try {
+      return provider.request(request);
+    } catch (RpcException error) {
+      throw Reverts.of(request) ? Reverts.decoded(error, Reverts.NONE) : error;
+    }
   }
 
-  /** Asks, and has the future of the result. */
+  /** Asks, and has the future of the result, which fails as {@link #request} does. */
   public <T> CompletableFuture<T> async(Request<T> request) {
-    return provider.requestAsync(request);
+    CompletableFuture<T> future = provider.requestAsync(request);
+    return Reverts.of(request) ? Reverts.decoded(future) : future;
+  }
+
+  /**
+   * An account that sends transactions by this client, and has {@code signer} sign them: a private
+   * key, or a service.
+   */
+  public Account account(Signer signer) {
+    return Account.of(this, signer, nonces);
+  }
+
+  /** A transaction that was sent before, of which the hash is known. */
+  public PendingTransaction pending(Hash transaction) {
+    return new PendingTransaction(this, transaction, Reverts.NONE);
+  }
+
+  /** Who tells of new blocks. */
+  Heads heads() {
+    return heads;
+  }
+
+  /** The chain's id, which is asked for once. */
+  long chain() {
+    long known = chain;
+    if (known == 0) {
+      known = chainId();
+      chain = known;
+    }
+    return known;
   }
 
   /** Begins a JSON-RPC batch. */
@@ -85,6 +131,7 @@ public final class Client implements AutoCloseable {
   /** Ends connections, subscriptions and all that waits. */
   @Override
   public void close() {
+    heads.close();
     provider.close();
   }
 
@@ -163,19 +210,28 @@ public final class Client implements AutoCloseable {
     return request(Eth.storageAt(account, slot, block));
   }
 
+  /** Runs a call, and decodes errors that its contract has. */
+  private <T> T run(Call call, Request<T> request) {
+    try {
+      return request(request);
+    } catch (RevertException revert) {
+      throw revert.with(call.errors());
+    }
+  }
+
   /** What a call returns. */
   public Bytes call(Call call) {
-    return request(Eth.call(call));
+    return run(call, Eth.call(call));
   }
 
   /** What a call after a block returns. */
   public Bytes call(Call call, BlockId block) {
-    return request(Eth.call(call, block));
+    return run(call, Eth.call(call, block));
   }
 
   /** What a call after a block returns, in another state or block. */
   public Bytes call(Call call, BlockId block, Overrides overrides) {
-    return request(Eth.call(call, block, overrides));
+    return run(call, Eth.call(call, block, overrides));
   }
 
   /**
@@ -199,17 +255,17 @@ public final class Client implements AutoCloseable {
 
   /** The least gas limit with which a transaction succeeds. */
   public long estimateGas(Call call) {
-    return request(Eth.estimateGas(call));
+    return run(call, Eth.estimateGas(call));
   }
 
   /** The least gas limit with which a transaction succeeds after a block. */
   public long estimateGas(Call call, BlockId block) {
-    return request(Eth.estimateGas(call, block));
+    return run(call, Eth.estimateGas(call, block));
   }
 
   /** The least gas limit with which a transaction succeeds, in another state or block. */
   public long estimateGas(Call call, BlockId block, Overrides overrides) {
-    return request(Eth.estimateGas(call, block, overrides));
+    return run(call, Eth.estimateGas(call, block, overrides));
   }
 
   /** A block with the hashes of its transactions; none where the server has no such block. */
