@@ -347,6 +347,11 @@ public final class JsonReader {
 
   /** The next value, which is a whole number from -2^63 to 2^63-1. */
   public long nextLong() {
+    toValue();
+    long few = fewDigits();
+    if (few >= 0) {
+      return few;
+    }
     String number = number();
     try {
       return Long.parseLong(number);
@@ -677,6 +682,23 @@ public final class JsonReader {
     }
     at += literal.length();
     done();
+  }
+
+  /** The number that is next where its digits are in the buffer, up to 18 of them; else -1. */
+  private long fewDigits() {
+    long number = 0;
+    int i = at;
+    int most = Math.min(end, at + 18);
+    for (; i < most && buffer[i] >= '0' && buffer[i] <= '9'; i++) {
+      number = 10 * number + buffer[i] - '0';
+    }
+    boolean whole = i > at && i < end && (buffer[at] != '0' || i == at + 1);
+    if (!whole || "},] \n\r\t".indexOf(buffer[i]) < 0) {
+      return -1;
+    }
+    at = i;
+    done();
+    return number;
   }
 
   private String number() {

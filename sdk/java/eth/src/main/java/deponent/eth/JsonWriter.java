@@ -134,7 +134,23 @@ public final class JsonWriter {
   /** A number of JSON. */
   public JsonWriter value(long number) {
     before(20);
-    return put(Long.toString(number).getBytes(StandardCharsets.US_ASCII));
+    if (number == Long.MIN_VALUE) {
+      return put(Long.toString(number).getBytes(StandardCharsets.US_ASCII));
+    }
+    if (number < 0) {
+      out[size++] = '-';
+    }
+    long rest = Math.abs(number);
+    int digits = 1;
+    for (long ten = 10; digits < 19 && rest >= ten; ten *= 10) {
+      digits++;
+    }
+    for (int i = size + digits - 1; i >= size; i--) {
+      out[i] = (byte) ('0' + rest % 10);
+      rest /= 10;
+    }
+    size += digits;
+    return this;
   }
 
   /** A boolean. */

@@ -179,6 +179,38 @@ class JsonTest {
   }
 
   @Test
+  void wholeNumbersAreWrittenAndReadAsLongDoesIt() {
+    Random random = Sets.random();
+    long[] edges = {0, 9, 10, 99, 100, -1, -10, Long.MAX_VALUE, Long.MIN_VALUE, 1L << 62};
+    for (int i = 0; i < 2_000; i++) {
+      long number = i < edges.length ? edges[i] : random.nextLong() >> random.nextInt(64);
+      byte[] json = new JsonWriter().beginArray().value(number).value(i).endArray().toBytes();
+      String text = new String(json, StandardCharsets.US_ASCII);
+      assertEquals("[" + number + "," + i + "]", text);
+      for (JsonReader reader : List.of(new JsonReader(json), slowly(json))) {
+        reader.beginArray();
+        assertEquals(number, reader.nextLong());
+        assertEquals(i, reader.nextLong());
+        reader.endArray();
+        reader.finish();
+      }
+    }
+    for (String wrong : List.of("01", "1x", "1.0", "1e2", "9223372036854775808", "-")) {
+      byte[] json = ("[" + wrong + "]").getBytes(StandardCharsets.US_ASCII);
+      for (JsonReader reader : List.of(new JsonReader(json), slowly(json))) {
+        reader.beginArray();
+        assertThrows(
+            MalformedException.class,
+            () -> {
+              reader.nextLong();
+              reader.endArray();
+            },
+            wrong);
+      }
+    }
+  }
+
+  @Test
   void valuesOfEthereumAreRead() {
     JsonWriter out = new JsonWriter();
     Address address = Address.of("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed");

@@ -8,6 +8,7 @@ import deponent.eth.Keccak256;
 import deponent.eth.RpcException;
 import deponent.eth.TransportException;
 import deponent.eth.TransportException.Kind;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
@@ -112,7 +113,10 @@ abstract class Connected implements Provider {
           checkThread();
           long deadline = Times.after(settings.timeoutNanos);
           pace(parts.size(), "a batch", deadline);
-          List<Call<?>> calls = parts.stream().<Call<?>>map(part -> call(part)).toList();
+          List<Call<?>> calls = new ArrayList<>(parts.size());
+          for (Batch.Part<?> part : parts) {
+            calls.add(call(part));
+          }
           beginAll(calls, deadline);
         });
   }

@@ -32,6 +32,9 @@ final class Duplex extends Connected implements Deadlines.Watched {
   /** Values of subscriptions whose opening is not answered yet, at most. */
   private static final int EARLY = 1_024;
 
+  /** Bytes of a request, about. */
+  private static final int CALL_BYTES = 128;
+
   /** Time for a good-bye, in nanoseconds. */
   private static final long FAREWELL = 1_000_000_000L;
 
@@ -214,30 +217,43 @@ final class Duplex extends Connected implements Deadlines.Watched {
     if (now == null) {
       return;
     }
-    JsonWriter json = new JsonWriter().beginArray();
+    List<Call<?>> going = new ArrayList<>(batch.size());
     for (Call<?> call : batch) {
       if (!call.moves(null, now)) {
         continue;
       }
       if (wire != now && call.moves(now, null)) {
         send(call);
-        continue;
+      } else {
+        going.add(call);
       }
+    }
+    JsonWriter json = new JsonWriter(CALL_BYTES * going.size());
+    while (!going.isEmpty()) {
+      // A request that cannot be written must not spoil the others.
+      Call<?> spoilt = writeAll(going, json.clear());
+      if (spoilt == null) {
+        now.out.add(json);
+        break;
+      }
+      going.remove(spoilt);
+    }
+    now.out.flush();
+  }
+
+  /** Writes an array of requests; one that cannot be written is ended, and returned. */
+  private @Nullable Call<?> writeAll(List<Call<?>> batch, JsonWriter json) {
+    json.beginArray();
+    for (Call<?> call : batch) {
       try {
-        // A request that cannot be written must not spoil the others.
-        json.raw(
-            new String(
-                write(call, call.id, new JsonWriter()).toBytes(),
-                java.nio.charset.StandardCharsets.UTF_8));
+        write(call, call.id, json);
       } catch (RuntimeException wrong) {
         end(call, null, wrong, 0);
+        return call;
       }
     }
     json.endArray();
-    if (json.size() > 2) {
-      now.out.add(json);
-    }
-    now.out.flush();
+    return null;
   }
 
   // Ends of calls.

@@ -32,6 +32,9 @@ final class HttpProvider extends Connected {
   /** A connection that nobody used for so long is not used again; servers close it after 30 s. */
   static final long STALE = 25_000_000_000L;
 
+  /** Bytes of a request, about. */
+  private static final int CALL_BYTES = 128;
+
   /** Bytes of a body that are shown, or read to keep a connection. */
   private static final int SHOWN = 4_096;
 
@@ -110,7 +113,9 @@ final class HttpProvider extends Connected {
         if (from == 0) {
           throw failure;
         }
-        calls.subList(from, calls.size()).forEach(call -> end(call, null, failure, 0));
+        List<Call<?>> rest = calls.subList(from, calls.size());
+        rest.forEach(call -> end(call, null, failure, 0));
+        deliver(rest, false);
         return;
       }
     }
@@ -144,30 +149,51 @@ final class HttpProvider extends Connected {
     try {
       exchange(calls, deadline, batch);
       for (Call<?> call : calls) {
-        String what = call.request.method() + ": the server's answer leaves it out";
-        end(call, null, new ProtocolException(what), 0);
+        if (call.isOpen()) {
+          String what = call.request.method() + ": the server's answer leaves it out";
+          end(call, null, new ProtocolException(what), 0);
+        }
       }
     } catch (RuntimeException | Error failure) {
       calls.forEach(call -> end(call, null, failure, 0));
     } finally {
       inFlight.release(calls.size());
     }
+    deliver(calls, settings.ownCallbacks);
+  }
+
+  /** Completes the futures of an exchange, in one task, or on its own virtual thread. */
+  private void deliver(List<Call<?>> calls, boolean here) {
+    if (calls.get(0).future == null) {
+      return;
+    }
+    Runnable all = () -> calls.forEach(Call::deliver);
+    if (here) {
+      all.run();
+      return;
+    }
+    try {
+      settings.callbacks.execute(all);
+    } catch (java.util.concurrent.RejectedExecutionException shut) {
+      all.run();
+    }
   }
 
   private void exchange(List<Call<?>> calls, long deadline, boolean batch) {
-    JsonWriter json = new JsonWriter();
-    if (batch) {
-      json.beginArray();
-    }
-    for (int i = 0; i < calls.size(); i++) {
-      write(calls.get(i), i + 1, json);
-    }
-    if (batch) {
-      json.endArray();
+    JsonWriter json = new JsonWriter(CALL_BYTES * calls.size());
+    int written;
+    do {
+      written = writeAll(calls, batch, json.clear());
+    } while (written < 0);
+    if (written == 0) {
+      return;
     }
     acquire(connections, 1, deadline);
     try {
-      boolean repeatable = calls.stream().allMatch(call -> call.request.isRepeatable());
+      boolean repeatable = true;
+      for (Call<?> call : calls) {
+        repeatable &= call.request.isRepeatable();
+      }
       while (!exchanged(take(deadline), json, calls, deadline, repeatable)) {
         // The server had closed a kept connection; the next one is another.
         calls.forEach(call -> call.resent = true);
@@ -175,6 +201,33 @@ final class HttpProvider extends Connected {
     } finally {
       connections.release();
     }
+  }
+
+  /**
+   * Writes the requests of calls that are open, and returns how many; -1 if one could not be
+   * written, which is ended then: it must not spoil the others.
+   */
+  private int writeAll(List<Call<?>> calls, boolean batch, JsonWriter json) {
+    int written = 0;
+    if (batch) {
+      json.beginArray();
+    }
+    for (int i = 0; i < calls.size(); i++) {
+      Call<?> call = calls.get(i);
+      if (call.isOpen()) {
+        try {
+          write(call, i + 1, json);
+          written++;
+        } catch (RuntimeException wrong) {
+          end(call, null, wrong, 0);
+          return -1;
+        }
+      }
+    }
+    if (batch) {
+      json.endArray();
+    }
+    return written;
   }
 
   private Connection take(long deadline) {
@@ -219,7 +272,9 @@ final class HttpProvider extends Connected {
     boolean keep = false;
     Call<?> first = calls.get(0);
     try {
-      calls.forEach(call -> call.sentOver = over);
+      if (calls.size() == 1) {
+        first.sentOver = over;
+      }
       send(over, json);
       Head head = Head.read(over.in);
       began = true;
@@ -347,25 +402,18 @@ final class HttpProvider extends Connected {
   @Override
   void abandon(Call<?> call, EthException why) {
     end(call, null, why, 0);
+    // The others of a batch go on.
     if (call.sentOver instanceof Connection over) {
       over.sock.close();
     }
   }
 
+  /** Ends a call; its future is completed after the exchange, by {@link #deliver}. */
   private <T> void end(Call<T> call, @Nullable T value, @Nullable Throwable failure, long bytes) {
     if (!call.end(value, failure)) {
       return;
     }
     tellEnd(call, failure, bytes);
-    if (call.future == null) {
-      call.wake();
-    } else {
-      try {
-        settings.callbacks.execute(call::deliver);
-      } catch (java.util.concurrent.RejectedExecutionException shut) {
-        call.deliver();
-      }
-    }
   }
 
   @Override

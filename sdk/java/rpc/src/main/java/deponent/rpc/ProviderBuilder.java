@@ -27,7 +27,7 @@ public final class ProviderBuilder {
   int burst;
   Backoff reconnect = Backoff.DEFAULT;
   @Nullable Executor callbacks;
-  Listener listener = new Listener() {};
+  @Nullable Listener listener;
 
   ProviderBuilder(Endpoint endpoint) {
     this.endpoint = endpoint;

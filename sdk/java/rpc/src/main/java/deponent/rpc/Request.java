@@ -23,6 +23,9 @@ public final class Request<T> {
   private final @Nullable Duration timeout;
   private final boolean repeatable;
 
+  /** The time limit, or -1. */
+  final long timeoutNanos;
+
   private Request(
       String method,
       Params params,
@@ -34,6 +37,7 @@ public final class Request<T> {
     this.result = result;
     this.timeout = timeout;
     this.repeatable = repeatable;
+    timeoutNanos = timeout == null ? -1 : Times.nanos(timeout);
   }
 
   /**

@@ -22,10 +22,14 @@ final class Settings {
   final @Nullable Rate rate;
   final Backoff reconnect;
   final Executor callbacks;
+
+  /** Whether futures are completed on virtual threads, since no executor was set. */
+  final boolean ownCallbacks;
+
   private final List<String> headers;
   private final @Nullable Supplier<String> bearer;
   private final @Nullable String origin;
-  private final Listener listener;
+  private final @Nullable Listener listener;
 
   Settings(ProviderBuilder of) {
     endpoint = of.endpoint;
@@ -43,11 +47,12 @@ final class Settings {
     bearer = of.bearer;
     origin = of.origin;
     listener = of.listener;
+    ownCallbacks = given == null;
   }
 
   /** The deadline of a request that begins now. */
   long deadline(Request<?> request) {
-    return Times.after(request.timeout().map(Times::nanos).orElse(timeoutNanos));
+    return Times.after(request.timeoutNanos >= 0 ? request.timeoutNanos : timeoutNanos);
   }
 
   /** Adds the headers that were set, each with its line's end. */
@@ -70,8 +75,12 @@ final class Settings {
 
   /** Tells the listener, whose faults are its own. */
   void tell(Consumer<Listener> what) {
+    Listener told = listener;
+    if (told == null) {
+      return;
+    }
     try {
-      what.accept(listener);
+      what.accept(told);
     } catch (RuntimeException dropped) {
       // A listener's fault must not end a connection.
     }

@@ -2,6 +2,7 @@ package deponent.rpc;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -142,6 +143,41 @@ class HttpTest {
               provider.subscribe(
                   Request.of("eth_subscribe", Params.NONE, JsonReader::nextString),
                   JsonReader::nextLong));
+    }
+  }
+
+  @Test
+  void aRequestOfABatchThatEndsEarlyLeavesTheOthersAlone() throws Exception {
+    CountDownLatch arrived = new CountDownLatch(1);
+    CountDownLatch cancelled = new CountDownLatch(1);
+    Server.Script script =
+        (peer, n) -> {
+          String request = peer.body();
+          arrived.countDown();
+          cancelled.await();
+          String[] two = request.split("\\},\\{");
+          peer.answer(
+              "["
+                  + Server.Peer.result(two[0], "\"0x1\"")
+                  + ","
+                  + Server.Peer.result(two[1], "\"0x2\"")
+                  + "]");
+        };
+    try (Server server = Server.tcp(script);
+        Provider provider = at(server).connect()) {
+      Batch batch = provider.batch();
+      CompletableFuture<Long> first = batch.add(NUMBER);
+      Request<Long> spoilt = Request.of("m", json -> json.quantity(-1), JsonReader::nextQuantity);
+      CompletableFuture<Long> none = batch.add(spoilt);
+      CompletableFuture<Long> second = batch.add(NUMBER);
+      batch.send();
+      arrived.await();
+      first.cancel(true);
+      cancelled.countDown();
+      assertEquals(2, second.get());
+      ExecutionException failed = assertThrows(ExecutionException.class, none::get);
+      assertInstanceOf(IllegalArgumentException.class, failed.getCause());
+      assertThrows(IllegalArgumentException.class, () -> provider.request(spoilt));
     }
   }
 

@@ -401,14 +401,24 @@ class WebSocketTest {
         Provider provider = connect(server)) {
       Batch batch = provider.batch();
       List<CompletableFuture<Long>> results = new ArrayList<>();
+      List<CompletableFuture<Long>> spoilt = new ArrayList<>();
       for (int i = 0; i < 100; i++) {
         long number = i;
         results.add(
             batch.add(Request.of("m", json -> json.value(number), JsonReader::nextQuantity)));
+        if (i % 40 == 0) {
+          // One that cannot be written does not spoil the others.
+          spoilt.add(
+              batch.add(Request.of("m", json -> json.quantity(-1), JsonReader::nextQuantity)));
+        }
       }
       batch.send();
       for (int i = 0; i < 100; i++) {
         assertEquals(Long.parseLong("" + i, 16), results.get(i).get());
+      }
+      for (CompletableFuture<Long> one : spoilt) {
+        ExecutionException failed = assertThrows(ExecutionException.class, one::get);
+        assertInstanceOf(IllegalArgumentException.class, failed.getCause());
       }
     }
   }
