@@ -49,7 +49,7 @@ final class Call<T> {
   /** Whether it was sent more than once. */
   volatile boolean resent;
 
-  private final Thread caller = Thread.currentThread();
+  final Thread caller = Thread.currentThread();
   private volatile int state;
   private @Nullable T value;
   private @Nullable Throwable failure;

@@ -24,6 +24,11 @@ abstract class Connected implements Provider {
   /** Begins a call, whose end is told; it may block up to the deadline. */
   abstract void begin(Call<?> call);
 
+  /** Waits for the end of a call that began; false if the thread is interrupted before. */
+  boolean await(Call<?> call) {
+    return call.await();
+  }
+
   /** Begins the calls of a batch. */
   abstract void beginAll(List<Call<?>> calls, long deadline);
 
@@ -42,7 +47,7 @@ abstract class Connected implements Provider {
       try {
         pace(1, request.method(), deadline);
         begin(call);
-        if (!call.await()) {
+        if (!await(call)) {
           abandon(call, new TransportException(Kind.TIMEOUT, true, "interrupted", null));
           call.await();
         }

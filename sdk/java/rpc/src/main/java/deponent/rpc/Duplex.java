@@ -10,6 +10,7 @@ import deponent.eth.TransportException.Kind;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.net.SocketTimeoutException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -32,6 +33,9 @@ final class Duplex extends Connected implements Deadlines.Watched {
   /** Values of subscriptions whose opening is not answered yet, at most. */
   private static final int EARLY = 1_024;
 
+  /** How long a caller that reads does not look whether it is interrupted, in milliseconds. */
+  private static final long SLICE = 100;
+
   /** Bytes of a request, about. */
   private static final int CALL_BYTES = 128;
 
@@ -44,14 +48,18 @@ final class Duplex extends Connected implements Deadlines.Watched {
   private volatile boolean closed;
   private volatile @Nullable Thread reader;
   private volatile @Nullable Guard dialing;
+  private final Role role = new Role();
 
   /** Subscriptions whose opening is not answered. */
   private final AtomicInteger opening = new AtomicInteger();
 
-  // The reader's.
+  // Those of who has the role.
   private final List<Call<?>> ready = new ArrayList<>();
   private final Map<String, Subscription<?>> byId = new HashMap<>();
   private final List<String[]> early = new ArrayList<>();
+
+  /** How many callers, one after the other, waited with nothing else in flight. */
+  private int lone;
 
   private Duplex(Settings settings) {
     super(settings);
@@ -69,19 +77,24 @@ final class Duplex extends Connected implements Deadlines.Watched {
             .name("deponent-rpc " + settings.endpoint)
             .unstarted(() -> duplex.run(wire));
     duplex.reader = thread;
+    duplex.role.give(thread);
     thread.start();
     Deadlines.add(duplex);
     return duplex;
   }
 
   /** One connection of the socket. */
-  private static final class Wire {
+  private final class Wire {
     final Sock sock;
     final SockInput in;
     final Outbox out;
     final @Nullable WsInput frames;
     final JsonReader json;
+    final Reader answers;
     volatile long pinged;
+
+    /** Why a caller that read it could not go on. */
+    @Nullable Throwable fault;
 
     Wire(Sock sock, SockInput in, boolean framed, long longest) {
       this.sock = sock;
@@ -89,6 +102,8 @@ final class Duplex extends Connected implements Deadlines.Watched {
       out = new Outbox(sock, framed);
       frames = framed ? new WsInput(in, out, longest) : null;
       json = new JsonReader(frames == null ? in : frames, 1 << 16);
+      answers = new Reader(json);
+      in.beforeBlocking(Duplex.this::deliverReady);
     }
   }
 
@@ -124,9 +139,9 @@ final class Duplex extends Connected implements Deadlines.Watched {
 
   @Override
   void checkThread() {
-    if (Thread.currentThread() == reader) {
+    if (role.isMine()) {
       throw new IllegalStateException(
-          "a request from the connection's thread would wait for itself");
+          "a request from the thread that reads the connection would wait for itself");
     }
     if (closed) {
       throw new TransportException(Kind.CLOSED, false, "the provider is closed", null);
@@ -143,7 +158,11 @@ final class Duplex extends Connected implements Deadlines.Watched {
     if (now == null) {
       return;
     }
-    if (call.future == null) {
+    boolean blocks = call.future == null;
+    if (!blocks || call.caller.isVirtual()) {
+      role.want(reader);
+    }
+    if (blocks) {
       if (calls.inFlight() > 1 && Thread.currentThread().isVirtual()) {
         // Other virtual threads that are about to ask share the write.
         Thread.yield();
@@ -239,6 +258,7 @@ final class Duplex extends Connected implements Deadlines.Watched {
       going.remove(spoilt);
     }
     now.out.flush();
+    role.want(reader);
   }
 
   /** Writes an array of requests; one that cannot be written is ended, and returned. */
@@ -271,9 +291,14 @@ final class Duplex extends Connected implements Deadlines.Watched {
       calls.free(call);
     }
     tellEnd(call, failure, bytes);
+    boolean reads = role.isMine();
+    if (reads) {
+      boolean waits = call.future == null && !call.caller.isVirtual();
+      lone = waits && calls.inFlight() == 0 ? Math.min(lone + 1, settings.loneCallers) : 0;
+    }
     if (call.future == null) {
       call.wake();
-    } else if (Thread.currentThread() == reader) {
+    } else if (reads) {
       ready.add(call);
     } else {
       complete(call::deliver);
@@ -367,28 +392,56 @@ final class Duplex extends Connected implements Deadlines.Watched {
     deliverReady();
   }
 
-  /** Reads until the connection ends, and returns why. */
+  /** Reads until the connection ends, and returns why. It has the role before and after. */
   private Throwable read(Wire over) {
-    Reader answers = new Reader(over.json);
-    over.in.beforeBlocking(this::deliverReady);
     try {
       while (true) {
-        if (over.frames != null) {
-          over.frames.nextMessage();
-        } else {
-          over.in.allow(settings.answerBytes);
+        over.sock.limit(0);
+        Throwable fault = next(over);
+        if (fault != null) {
+          return fault;
         }
-        if (!over.json.nextDocument()) {
-          if (over.frames == null) {
-            return new EOFException("the peer closed the connection");
+        if (canRest(over)) {
+          deliverReady();
+          role.rest(over.in);
+          if (over.fault != null) {
+            return over.fault;
           }
-          throw new MalformedException("an empty message");
-        }
-        answers.document();
-        if (over.frames != null && over.json.nextDocument()) {
-          throw new MalformedException("something is left behind the message's value");
         }
       }
+    } catch (IOException failure) {
+      return failure;
+    }
+  }
+
+  /** Whether callers that wait alone may read in place of the connection's thread. */
+  private boolean canRest(Wire over) {
+    return lone == settings.loneCallers
+        && over.sock.isTimed()
+        && over.in.buffered() == 0
+        && subscriptions.isEmpty()
+        && calls.inFlight() == 0;
+  }
+
+  /** Reads a message; returns why it could not. */
+  private @Nullable Throwable next(Wire over) {
+    try {
+      if (over.frames != null) {
+        over.frames.nextMessage();
+      } else {
+        over.in.allow(settings.answerBytes);
+      }
+      if (!over.json.nextDocument()) {
+        if (over.frames == null) {
+          return new EOFException("the peer closed the connection");
+        }
+        throw new MalformedException("an empty message");
+      }
+      over.answers.document();
+      if (over.frames != null && over.json.nextDocument()) {
+        throw new MalformedException("something is left behind the message's value");
+      }
+      return null;
     } catch (UncheckedIOException failure) {
       return fault(over, java.util.Objects.requireNonNull(failure.getCause()));
     } catch (IOException failure) {
@@ -400,6 +453,70 @@ final class Duplex extends Connected implements Deadlines.Watched {
     } catch (RuntimeException | Error failure) {
       return failure;
     }
+  }
+
+  /** Waits for a call's end; a caller that waits alone reads its answer itself. */
+  @Override
+  boolean await(Call<?> call) {
+    if (!call.caller.isVirtual() && call.isOpen()) {
+      if (subscriptions.isEmpty() && calls.inFlight() == 1 && role.take()) {
+        readFor(call);
+      } else {
+        role.want(reader);
+      }
+    }
+    return call.await();
+  }
+
+  private void readFor(Call<?> call) {
+    Wire over = wire;
+    try {
+      if (over != null && over.fault == null) {
+        over.fault = readFor(call, over);
+      }
+    } finally {
+      deliverReady();
+      boolean others = calls.inFlight() > 0 || over == null || over.fault != null;
+      role.leave();
+      if (others || role.isWanted() || calls.inFlight() > 0 || closed) {
+        role.want(reader);
+      }
+    }
+  }
+
+  /** Reads until the call has ended, or what comes is for the connection's thread. */
+  private @Nullable Throwable readFor(Call<?> call, Wire over) {
+    WsInput frames = java.util.Objects.requireNonNull(over.frames);
+    while (call.isOpen()) {
+      switch (frames.ahead()) {
+        case WHOLE -> {
+          Throwable fault = next(over);
+          if (fault != null) {
+            return fault;
+          }
+        }
+        case PART -> {
+          long left = Math.min(SLICE, (call.deadline - Times.now()) / 1_000_000 + 1);
+          if (left <= 0 || Thread.currentThread().isInterrupted()) {
+            return null;
+          }
+          try {
+            over.sock.limit((int) left);
+            if (!over.in.gather()) {
+              return new EOFException("the peer closed the connection");
+            }
+          } catch (SocketTimeoutException none) {
+            // The call may have ended otherwise.
+          } catch (IOException failure) {
+            return failure;
+          }
+        }
+        case OTHER -> {
+          return null;
+        }
+      }
+    }
+    return null;
   }
 
   private Throwable fault(Wire over, IOException failure) {
@@ -418,6 +535,7 @@ final class Duplex extends Connected implements Deadlines.Watched {
     try (Guard guard = Guard.until(Times.after(FAREWELL))) {
       guard.watch(over.sock);
       over.out.farewell(code);
+      over.sock.limit(0);
       byte[] rest = new byte[1 << 13];
       while (over.sock.read(rest, 0, rest.length) > 0) {
         // What a peer that lied goes on to say is of no interest.
@@ -569,7 +687,7 @@ final class Duplex extends Connected implements Deadlines.Watched {
     call.onReader = id -> opened(subscription, id);
     try {
       begin(call);
-      if (!call.await()) {
+      if (!await(call)) {
         abandon(call, new TransportException(Kind.TIMEOUT, true, "interrupted", null));
         call.await();
       }
@@ -584,10 +702,10 @@ final class Duplex extends Connected implements Deadlines.Watched {
     }
   }
 
-  /** Runs on the reader's thread, before it reads the subscription's first value. */
+  /** Runs on the thread that reads, before it reads the subscription's first value. */
   private void opened(Subscription<?> subscription, String id) {
     if (subscription.hasEnded()) {
-      unsubscribeAt(subscription.open.method(), id);
+      unsubscribeAt(subscription, id);
       return;
     }
     subscriptions.add(subscription);
@@ -619,7 +737,7 @@ final class Duplex extends Connected implements Deadlines.Watched {
           }
         });
     try {
-      // The reader must not wait for calls that it has to send itself.
+      // Who reads must not wait for calls that it has to send itself.
       calls.acquire(1, Times.now());
     } catch (TransportException busy) {
       Thread.startVirtualThread(() -> resubscribeLater(call));
@@ -642,15 +760,17 @@ final class Duplex extends Connected implements Deadlines.Watched {
     subscriptions.remove(subscription);
     String id = subscription.id;
     if (id != null && !closed) {
-      unsubscribeAt(subscription.open.method(), id);
+      unsubscribeAt(subscription, id);
     }
   }
 
-  private void unsubscribeAt(String method, String id) {
+  private void unsubscribeAt(Subscription<?> subscription, String id) {
+    String method = subscription.open.method();
     String close = method.substring(0, method.length() - "subscribe".length()) + "unsubscribe";
     Request<Boolean> request = Request.of(close, json -> json.value(id), json -> !json.nextNull());
     Call<Boolean> call =
         new Call<>(request, Times.after(settings.timeoutNanos), new CallFuture<>());
+    call.onReader = done -> byId.remove(id, subscription);
     Thread.startVirtualThread(
         () -> {
           try {
@@ -681,8 +801,9 @@ final class Duplex extends Connected implements Deadlines.Watched {
       handshake.set(0);
     }
     LockSupport.unpark(thread);
+    role.want(thread);
     Deadlines.remove(this);
-    if (thread != null && thread != Thread.currentThread()) {
+    if (thread != null && !role.isMine()) {
       try {
         thread.join(Duration.ofSeconds(5));
       } catch (InterruptedException interrupted) {

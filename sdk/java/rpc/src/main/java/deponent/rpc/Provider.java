@@ -45,13 +45,14 @@ public interface Provider extends AutoCloseable {
   }
 
   /**
-   * Asks, and waits for the result. An interrupt ends the wait, over HTTP on virtual threads alone,
-   * and stays set.
+   * Asks, and waits for the result. An interrupt ends the wait within 0.1 s, over HTTP on virtual
+   * threads alone, and stays set.
    *
    * @throws deponent.eth.RpcException if the server answers with an error
    * @throws deponent.eth.TransportException without an answer
    * @throws deponent.eth.ProtocolException if the answer is none, or has another form
-   * @throws IllegalStateException on the connection's own thread, which would wait for itself
+   * @throws IllegalStateException on the thread that reads the connection, in a {@link Decoder} for
+   *     example, which would wait for itself
    */
   <T> T request(Request<T> request);
 

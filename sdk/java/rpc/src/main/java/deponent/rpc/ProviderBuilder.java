@@ -29,6 +29,12 @@ public final class ProviderBuilder {
   @Nullable Executor callbacks;
   @Nullable Listener listener;
 
+  /**
+   * Callers that wait alone, one after the other, before the next one reads its answer itself. In
+   * any order of callers the results are the same: it is for tests.
+   */
+  int loneCallers = 8;
+
   ProviderBuilder(Endpoint endpoint) {
     this.endpoint = endpoint;
   }

@@ -21,6 +21,7 @@ final class Settings {
   final Retry retry;
   final @Nullable Rate rate;
   final Backoff reconnect;
+  final int loneCallers;
   final Executor callbacks;
 
   /** Whether futures are completed on virtual threads, since no executor was set. */
@@ -41,6 +42,7 @@ final class Settings {
     retry = of.retry;
     rate = of.burst == 0 ? null : new Rate(of.perSecond, of.burst);
     reconnect = of.reconnect;
+    loneCallers = of.loneCallers;
     Executor given = of.callbacks;
     callbacks = given == null ? Thread::startVirtualThread : given;
     headers = List.copyOf(of.headers);

@@ -28,6 +28,14 @@ abstract class Sock implements Closeable {
 
   abstract void write(byte[] from, int at, int length) throws IOException;
 
+  /** Whether a read can end after a time, and another go on where it was. */
+  boolean isTimed() {
+    return false;
+  }
+
+  /** Lets reads end after a time, 0 for never, with a {@code SocketTimeoutException}. */
+  void limit(int millis) throws IOException {}
+
   /** Reads at least one byte, into memory outside of the heap without a copy; -1 at the end. */
   int read(ByteBuffer into) throws IOException {
     byte[] piece = new byte[Math.min(into.remaining(), 1 << 16)];
@@ -172,9 +180,16 @@ abstract class Sock implements Closeable {
     private final InputStream in;
     private final OutputStream out;
     private final boolean quickAck;
+    private final boolean timed;
+    private int limit;
+
+    /** Whether bytes were read since something was written or the option was set. */
+    private volatile boolean unacknowledged;
 
     Tcp(Socket socket, Socket raw) throws IOException {
       this.raw = raw;
+      // TLS may lose a record of which it has read a part.
+      timed = socket == raw;
       in = socket.getInputStream();
       out = socket.getOutputStream();
       quickAck = QuickAck.is(raw);
@@ -182,18 +197,38 @@ abstract class Sock implements Closeable {
 
     @Override
     int read(byte[] into, int at, int length) throws IOException {
-      int read = in.read(into, at, length);
-      // Linux forgets it; without it an answer in small segments waits 40 ms for an
-      // acknowledgement.
-      if (quickAck && read > 0 && read < length) {
+      // Without it an answer in small segments waits 40 ms for an acknowledgement. Linux forgets
+      // it, and what is written acknowledges, too.
+      if (unacknowledged) {
+        unacknowledged = false;
         QuickAck.set(raw);
+      }
+      int read = in.read(into, at, length);
+      if (quickAck && read > 0) {
+        unacknowledged = true;
       }
       return read;
     }
 
     @Override
     void write(byte[] from, int at, int length) throws IOException {
+      if (unacknowledged) {
+        unacknowledged = false;
+      }
       out.write(from, at, length);
+    }
+
+    @Override
+    boolean isTimed() {
+      return timed;
+    }
+
+    @Override
+    void limit(int millis) throws IOException {
+      if (limit != millis) {
+        limit = millis;
+        raw.setSoTimeout(millis);
+      }
     }
 
     /** Closes the socket below TLS, which does not wait for a blocked writer. */

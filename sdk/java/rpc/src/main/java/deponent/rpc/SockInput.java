@@ -36,6 +36,31 @@ final class SockInput extends InputStream {
     return at == end;
   }
 
+  /** Bytes that are here. */
+  int buffered() {
+    return end - at;
+  }
+
+  /** The byte at {@code place} of those that are here. */
+  int ahead(int place) {
+    return buffer[at + place] & 0xff;
+  }
+
+  /** Bytes that can be here at once. */
+  int room() {
+    return buffer.length;
+  }
+
+  /** Gets more bytes behind those that are here; false at the end. */
+  boolean gather() throws IOException {
+    System.arraycopy(buffer, at, buffer, 0, end - at);
+    end -= at;
+    at = 0;
+    int read = receive(buffer, end, buffer.length - end);
+    end += Math.max(read, 0);
+    return read > 0;
+  }
+
   /** The next byte, which has to be there. */
   int next() throws IOException {
     if (at == end && !fill()) {

@@ -40,9 +40,35 @@ final class WsInput extends InputStream {
     header();
   }
 
-  /** Bytes of the message as far as its frames came. */
-  long messageBytes() {
-    return messageBytes;
+  /** What is here of the next message. */
+  enum Ahead {
+    /** All of it: reading it does not block. */
+    WHOLE,
+    /** A part of a message that can be here as a whole. */
+    PART,
+    /** Something that is read as it comes: a long message, a fragment, control, or a fault. */
+    OTHER
+  }
+
+  /** Looks at what is here behind the message that was read. */
+  Ahead ahead() {
+    int here = in.buffered();
+    if (here > 0 && in.ahead(0) != 0x81) {
+      return Ahead.OTHER;
+    }
+    if (here < 4) {
+      // The shortest answer is longer.
+      return Ahead.PART;
+    }
+    int second = in.ahead(1);
+    if (second > 126) {
+      return Ahead.OTHER;
+    }
+    int whole = second < 126 ? 2 + second : 4 + (in.ahead(2) << 8 | in.ahead(3));
+    if (whole > in.room()) {
+      return Ahead.OTHER;
+    }
+    return whole <= here ? Ahead.WHOLE : Ahead.PART;
   }
 
   @Override

@@ -241,6 +241,14 @@ final class Server implements AutoCloseable {
 
     void frame(int first, byte[] payload, int from, int length) throws IOException {
       ByteArrayOutputStream frame = new ByteArrayOutputStream();
+      frameTo(frame, first, payload, from, length);
+      frame.writeTo(out);
+      out.flush();
+    }
+
+    /** Writes a frame to {@code frame}. */
+    static void frameTo(
+        ByteArrayOutputStream frame, int first, byte[] payload, int from, int length) {
       frame.write(first);
       if (length < 126) {
         frame.write(length);
@@ -255,8 +263,6 @@ final class Server implements AutoCloseable {
         }
       }
       frame.write(payload, from, length);
-      frame.writeTo(out);
-      out.flush();
     }
 
     void send(String text) throws IOException {
