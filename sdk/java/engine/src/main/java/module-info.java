@@ -3,7 +3,7 @@ import org.jspecify.annotations.NullMarked;
 /** The Engine API with witnesses: payloads, witnesses, stateless inputs. */
 @NullMarked
 module deponent.engine {
-  requires transitive deponent.eth;
+  requires transitive deponent.rpc;
   requires static transitive org.jspecify;
 
   exports deponent.engine;

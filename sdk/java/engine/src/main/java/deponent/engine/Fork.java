@@ -1,5 +1,7 @@
 package deponent.engine;
 
+import java.util.Locale;
+
 /** The forks whose blocks the Engine API has. */
 public enum Fork {
   /** The merge; {@code ExecutionPayloadV1}. */
@@ -35,6 +37,12 @@ public enum Fork {
   /** The first byte of its stateless inputs. */
   int schema() {
     return schema;
+  }
+
+  /** The name in the header of REST; forks of blob parameters count to the one they follow. */
+  String header() {
+    Fork of = this == BPO1 || this == BPO2 ? OSAKA : this;
+    return of.name().toLowerCase(Locale.ROOT);
   }
 
   /** Whether requests (EIP-7685) are beside its payloads. */

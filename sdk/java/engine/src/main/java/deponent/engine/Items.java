@@ -88,6 +88,16 @@ public final class Items extends AbstractList<ByteBuffer> implements RandomAcces
     return field;
   }
 
+  /** The same in another order, without those that it lacks. */
+  Items ordered(int[] order) {
+    int[] moved = new int[2 * order.length];
+    for (int index = 0; index < order.length; index++) {
+      moved[2 * index] = bounds[2 * order[index]];
+      moved[2 * index + 1] = bounds[2 * order[index] + 1];
+    }
+    return new Items(field, memory(), moved);
+  }
+
   void close() {
     memory = null;
   }

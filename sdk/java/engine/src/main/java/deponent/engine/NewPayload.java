@@ -138,6 +138,12 @@ public record NewPayload(
   /** Writes the parameters of the call, a JSON array. */
   public void write(JsonWriter json) {
     json.beginArray();
+    writeAll(json);
+    json.endArray();
+  }
+
+  /** Writes the elements of that array. */
+  void writeAll(JsonWriter json) {
     payload.write(json);
     parentBeaconBlockRoot.ifPresent(
         root -> {
@@ -147,7 +153,6 @@ public record NewPayload(
           json.value(root);
         });
     executionRequests.ifPresent(requests -> PayloadJson.byteLists(json, requests));
-    json.endArray();
   }
 
   /** The parameters of the call, a JSON array. */

@@ -94,7 +94,7 @@ final class PayloadJson {
     }
   }
 
-  private static List<Withdrawal> withdrawals(JsonReader json) {
+  static List<Withdrawal> withdrawals(JsonReader json) {
     List<Withdrawal> withdrawals = new ArrayList<>();
     json.beginArray();
     while (json.hasNext()) {
@@ -149,7 +149,7 @@ final class PayloadJson {
   }
 
   /** A number of 64 bits without a sign. */
-  private static long number(JsonReader json) {
+  static long number(JsonReader json) {
     BigInteger number = json.nextBigQuantity();
     if (number.bitLength() > 64) {
       throw new MalformedException("a number of more than 64 bits, before byte " + json.position());
@@ -193,7 +193,7 @@ final class PayloadJson {
     json.endArray();
   }
 
-  private static void withdrawals(JsonWriter json, List<Withdrawal> withdrawals) {
+  static void withdrawals(JsonWriter json, List<Withdrawal> withdrawals) {
     json.beginArray();
     for (Withdrawal one : withdrawals) {
       json.beginObject();
@@ -206,7 +206,7 @@ final class PayloadJson {
     json.endArray();
   }
 
-  private static void number(JsonWriter json, long unsigned) {
+  static void number(JsonWriter json, long unsigned) {
     if (unsigned >= 0) {
       json.quantity(unsigned);
     } else {

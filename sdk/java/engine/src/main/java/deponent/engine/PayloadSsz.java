@@ -120,11 +120,13 @@ final class PayloadSsz {
     }
     out.put(payload.extraData().asBuffer());
     putList(payload.transactions(), out);
-    for (Withdrawal one : payload.withdrawals()) {
-      out.putLong(one.index()).putLong(one.validatorIndex());
-      out.put(one.address().toBytes()).putLong(one.amount());
-    }
+    payload.withdrawals().forEach(one -> write(one, out));
     out.put(payload.blockAccessList().asBuffer());
+  }
+
+  static void write(Withdrawal one, ByteBuffer out) {
+    out.putLong(one.index()).putLong(one.validatorIndex());
+    out.put(one.address().toBytes()).putLong(one.amount());
   }
 
   static long listBytes(List<Bytes> items) {

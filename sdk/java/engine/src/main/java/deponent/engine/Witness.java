@@ -6,9 +6,13 @@ import deponent.eth.Bytes;
 import deponent.eth.Hash;
 import deponent.eth.JsonReader;
 import deponent.eth.MalformedException;
+import deponent.eth.RlpReader;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -228,6 +232,36 @@ public final class Witness implements AutoCloseable {
    */
   public boolean covers(Hash stateRoot, Address account, Hash... slots) {
     return Coverage.covers(index(), stateRoot, account, slots);
+  }
+
+  /**
+   * The same with its headers by ascending number, each once: geth has the newest first. Headers
+   * that do not decode stay as they are.
+   */
+  Witness sorted() {
+    List<long[]> numbers = new ArrayList<>();
+    try {
+      for (int index = 0; index < headers.size(); index++) {
+        byte[] rlp = new byte[headers.bytes(index)];
+        headers.copyTo(index, rlp);
+        RlpReader header = new RlpReader(rlp).list();
+        for (int before = 0; before < 8; before++) {
+          header.skip();
+        }
+        numbers.add(new long[] {header.number(), index});
+      }
+    } catch (MalformedException undecodable) {
+      return this;
+    }
+    numbers.sort(Comparator.comparingLong(pair -> pair[0]));
+    IntStream.Builder order = IntStream.builder();
+    for (int place = 0; place < numbers.size(); place++) {
+      int index = (int) numbers.get(place)[1];
+      if (place == 0 || !headers.get(index).equals(headers.get((int) numbers.get(place - 1)[1]))) {
+        order.add(index);
+      }
+    }
+    return new Witness(nodes, codes, headers.ordered(order.build().toArray()));
   }
 
   NodeIndex index() {

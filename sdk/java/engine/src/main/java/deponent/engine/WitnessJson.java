@@ -13,7 +13,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The answer of {@code debug_executionWitness} (execution-apis #847): three lists of hex. {@code
- * keys} and other members are never written, and ignored when read.
+ * keys} and other members are never written, and ignored when read. Headers as objects, which geth
+ * has, are read too.
  */
 final class WitnessJson {
   private static final String EMPTY = "{\"state\":[],\"codes\":[],\"headers\":[]}";
@@ -61,7 +62,10 @@ final class WitnessJson {
     Items.Builder items = new Items.Builder(FIELDS.get(field), LIMITS.get(field), 0);
     json.beginArray();
     while (json.hasNext()) {
-      Bytes item = json.nextBytes();
+      Bytes item =
+          field == 2 && json.peek() == JsonReader.Kind.OBJECT
+              ? HeaderJson.read(json)
+              : json.nextBytes();
       items.checkBytes(item.size());
       room(item.size());
       item.copyTo(content, filled);
