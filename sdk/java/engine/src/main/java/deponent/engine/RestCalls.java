@@ -39,7 +39,6 @@ final class RestCalls implements Calls {
           Map.entry("unsupported-fork", -38005),
           Map.entry("method-not-found", JsonCalls.METHOD_NOT_FOUND),
           Map.entry("unknown-payload", -38001),
-          Map.entry("unknown-block", -32001),
           Map.entry("invalid-forkchoice", -38002),
           Map.entry("invalid-attributes", -38003),
           Map.entry("request-too-large", -38004),
