@@ -4,10 +4,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assertions.fail;
 
 import deponent.eth.JsonReader;
+import deponent.eth.JsonWriter;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.math.BigDecimal;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -108,6 +110,19 @@ public final class Sets {
       throw new UncheckedIOException(error);
     }
     return texts;
+  }
+
+  /** The folder of npm's packages, if it has this one; else null. */
+  public static Path npm(String name) {
+    Path modules = folder("DEPONENT_TOOLS", "node_modules");
+    return modules == null || folder("DEPONENT_TOOLS", "node_modules/" + name) == null
+        ? null
+        : modules;
+  }
+
+  /** A text as JSON. */
+  public static String json(String text) {
+    return new String(new JsonWriter().value(text).toBytes(), StandardCharsets.UTF_8);
   }
 
   private static Path folder(String variable, String below) {
