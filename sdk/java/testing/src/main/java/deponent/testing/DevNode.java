@@ -2,6 +2,7 @@ package deponent.testing;
 
 import deponent.wallet.PrivateKey;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A chain for tests: {@code deponent dev} or anvil on a free port of 127.0.0.1. It ends with {@link
@@ -14,9 +15,11 @@ import java.util.List;
  * @RegisterExtension static DevNode node = DevNode.start();
  *
  * @Test
- * void theFirstAccountHasMoney() {
- *   try (Provider provider = Provider.at(node.url()).connect()) {
- *     // ..
+ * void aSnapshotIsRevertedTo() {
+ *   TestClient chain = node.client();
+ *   try (Snapshot start = chain.snapshot()) {
+ *     chain.setBalance(friend, Wei.ether("10"));
+ *     assertEquals(Wei.ether("10"), chain.eth().balance(friend));
  *   }
  * }
  * }</pre>
@@ -29,6 +32,7 @@ public class DevNode implements AutoCloseable {
   private final DevNodeBuilder settings;
   private final List<PrivateKey> accounts;
   private volatile RunningNode running;
+  private @Nullable TestClient client;
 
   DevNode(DevNodeBuilder settings) {
     this.settings = settings;
@@ -80,6 +84,21 @@ public class DevNode implements AutoCloseable {
     return accounts.get(index);
   }
 
+  /**
+   * Steers the chain, and asks it by {@link TestClient#eth}; connected at the first call, and
+   * closed with the node.
+   *
+   * @throws deponent.eth.TransportException if the node was closed
+   */
+  public synchronized TestClient client() {
+    TestClient one = client;
+    if (one == null) {
+      one = TestClient.connect(url());
+      client = one;
+    }
+    return one;
+  }
+
   /** The last 500 lines that it printed since it listens. */
   public List<String> log() {
     return running.log();
@@ -93,6 +112,7 @@ public class DevNode implements AutoCloseable {
   /** Starts it anew where it was closed: a field of a class whose subclasses have the tests. */
   synchronized void runAgain() {
     if (!running.isAlive()) {
+      close();
       running = settings.run();
     }
   }
@@ -100,6 +120,10 @@ public class DevNode implements AutoCloseable {
   /** Ends it, and waits for that. */
   @Override
   public synchronized void close() {
+    if (client != null) {
+      client.close();
+      client = null;
+    }
     running.stop();
   }
 

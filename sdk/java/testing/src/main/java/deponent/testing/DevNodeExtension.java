@@ -9,8 +9,8 @@ import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolver;
 
 /**
- * Gives tests a {@link DevNode} as a parameter. The tests of a class share it; it is started for
- * the first parameter, and ends after the last test.
+ * Gives tests a {@link DevNode} or its {@link TestClient} as a parameter. The tests of a class
+ * share it; it is started for the first parameter, and ends after the last test.
  *
  * <pre>{@code
  * @ExtendWith(DevNodeExtension.class)

@@ -56,11 +56,12 @@ final class JUnitNode extends DevNode
   }
 
   static boolean gives(ParameterContext parameter) {
-    return parameter.getParameter().getType() == DevNode.class;
+    Class<?> type = parameter.getParameter().getType();
+    return type == DevNode.class || type == TestClient.class;
   }
 
   @Override
   public Object resolveParameter(ParameterContext parameter, ExtensionContext context) {
-    return this;
+    return parameter.getParameter().getType() == DevNode.class ? this : client();
   }
 }

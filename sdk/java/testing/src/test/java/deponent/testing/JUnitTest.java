@@ -76,8 +76,10 @@ class JUnitTest {
     }
 
     @Test
-    void second(DevNode parameter) {
+    void second(DevNode parameter, TestClient chain) {
       assertSame(NODE, parameter);
+      assertSame(NODE.client(), chain);
+      assertEquals(0, chain.eth().blockNumber());
       saw(NODE);
     }
 
