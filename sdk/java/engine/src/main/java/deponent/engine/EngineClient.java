@@ -467,6 +467,22 @@ public final class EngineClient implements AutoCloseable {
     return Objects.requireNonNull(known);
   }
 
+  /**
+   * Follows witnesses over a connection of its own, a WebSocket where this one is HTTP: {@code
+   * deponent_subscribeWitnesses}, which other servers have not. The feed outlives this client.
+   *
+   * @param after the last block that the caller knows, behind which the server begins; null for
+   *     what comes from now on
+   * @throws RpcException if the server does not know that block any more (4444)
+   */
+  public WitnessFeed followWitnesses(@Nullable Hash after) {
+    String address = builder.address;
+    if (address.startsWith("http")) {
+      address = "ws" + address.substring(4);
+    }
+    return WitnessFeed.open(builder.connection(address).connect(), after);
+  }
+
   private static List<Fork> forks(NewPayload payload) {
     return switch (payload.payload().version()) {
       case 1 -> List.of(Fork.PARIS);

@@ -33,7 +33,7 @@ import org.junit.jupiter.api.Test;
 
 /** The client with nodes: ours over every wire, and geth where it is there. */
 class EngineNodesTest {
-  private static final Duration LONG = Duration.ofSeconds(300);
+  static final Duration LONG = Duration.ofSeconds(300);
   private static final PrivateKey KEY = PrivateKey.of("0x" + "45".repeat(32));
   private static final Hash RANDAO = Hash.of("0x" + "03".repeat(32));
   private static final Hash BEACON_ROOT = Hash.of("0x" + "06".repeat(32));
@@ -55,13 +55,13 @@ class EngineNodesTest {
   }
 
   /** In one fork, by default Osaka, from the start. */
-  private static String genesisOfOsaka() throws IOException {
+  static String genesisOfOsaka() throws IOException {
     return genesis()
         .replaceAll("\"(shanghai|cancun|prague|osaka)Time\": [0-9]+", "\"$1Time\": 0")
         .replaceAll("\"amsterdamTime\": [0-9]+,?", "");
   }
 
-  private static PayloadAttributes attributes(Fork fork, long time) {
+  static PayloadAttributes attributes(Fork fork, long time) {
     PayloadAttributes attributes = PayloadAttributes.of(time, RANDAO, RECIPIENT);
     if (fork == Fork.PARIS) {
       return attributes;
@@ -94,11 +94,11 @@ class EngineNodesTest {
     return clients;
   }
 
-  private static EngineClient.Builder at(Node node, String address) {
+  static EngineClient.Builder at(Node node, String address) {
     return EngineClient.at(address).secretFile(node.secret).timeout(LONG);
   }
 
-  private static Hash head(EngineClient client) {
+  static Hash head(EngineClient client) {
     return client
         .jsonRpc()
         .request(
@@ -151,7 +151,7 @@ class EngineNodesTest {
   }
 
   /** Builds a block on the head. */
-  private static NewPayload build(EngineClient client, Hash parent, PayloadAttributes wanted) {
+  static NewPayload build(EngineClient client, Hash parent, PayloadAttributes wanted) {
     ForkchoiceUpdated begun = client.forkchoiceUpdated(ForkchoiceState.of(parent), wanted);
     assertEquals(new PayloadStatus.Valid(parent), begun.status());
     BuiltPayload built = client.getPayload(begun.payloadId().orElseThrow());
@@ -335,7 +335,7 @@ class EngineNodesTest {
     }
   }
 
-  private static void code(int code, org.junit.jupiter.api.function.Executable call) {
+  static void code(int code, org.junit.jupiter.api.function.Executable call) {
     RpcException error = assertThrows(RpcException.class, call);
     assertEquals(code, error.code(), error.getMessage());
   }

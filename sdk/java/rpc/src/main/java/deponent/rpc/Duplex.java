@@ -676,8 +676,9 @@ final class Duplex extends Connected implements Deadlines.Watched {
   public <T> Subscription<T> subscribe(Request<String> open, Decoder<T> read) {
     checkThread();
     String method = open.method();
-    if (!method.endsWith("_subscribe")) {
-      throw new IllegalArgumentException("a method that subscribes is x_subscribe, not " + method);
+    if (!method.contains("_subscribe")) {
+      throw new IllegalArgumentException(
+          "a method that subscribes is x_subscribe or x_subscribeY, not " + method);
     }
     Subscription<T> subscription =
         new Subscription<>(
@@ -766,7 +767,7 @@ final class Duplex extends Connected implements Deadlines.Watched {
 
   private void unsubscribeAt(Subscription<?> subscription, String id) {
     String method = subscription.open.method();
-    String close = method.substring(0, method.length() - "subscribe".length()) + "unsubscribe";
+    String close = method.replace("_subscribe", "_unsubscribe");
     Request<Boolean> request = Request.of(close, json -> json.value(id), json -> !json.nextNull());
     Call<Boolean> call =
         new Call<>(request, Times.after(settings.timeoutNanos), new CallFuture<>());

@@ -70,7 +70,7 @@ public interface Provider extends AutoCloseable {
    * Subscribes, and waits until that is done.
    *
    * @param open the request that opens it, such as {@code eth_subscribe}, with the subscription's
-   *     id as result
+   *     id as result; the method that ends it has {@code unsubscribe} in its place
    * @param read the reader of each value
    * @throws UnsupportedOperationException over HTTP
    */
