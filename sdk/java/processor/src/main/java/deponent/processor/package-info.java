@@ -1,0 +1,5 @@
+/**
+ * The annotation processor of contracts: it writes a class for each interface with {@code
+ * deponent.client.Contract}'s annotations.
+ */
+package deponent.processor;
