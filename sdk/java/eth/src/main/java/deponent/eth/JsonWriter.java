@@ -14,6 +14,9 @@ import java.util.Arrays;
 public final class JsonWriter {
   private static final byte[] DIGITS = "0123456789abcdef".getBytes(StandardCharsets.US_ASCII);
 
+  /** Room for what is behind long hex, so that it is not copied for a few brackets. */
+  private static final int BEHIND = 128;
+
   private byte[] out;
   private int size;
 
@@ -175,7 +178,8 @@ public final class JsonWriter {
 
   /** A string of {@code 0x} and two digits a byte. */
   public JsonWriter hex(byte[] bytes) {
-    before(Math.addExact(4, Math.multiplyExact(2, bytes.length)));
+    int behind = bytes.length < 1 << 12 ? 0 : BEHIND;
+    before(Math.addExact(4 + behind, Math.multiplyExact(2, bytes.length)));
     out[size++] = '"';
     out[size++] = '0';
     out[size++] = 'x';
