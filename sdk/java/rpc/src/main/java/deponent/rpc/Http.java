@@ -278,7 +278,7 @@ public final class Http implements AutoCloseable {
       if (kept == null) {
         return new Connection(deadline);
       }
-      if (Times.now() - kept.in.lastRead < HttpProvider.STALE) {
+      if (Times.now() - kept.in.lastRead < HttpProvider.STALE && !kept.guard.expired()) {
         kept.guard.set(deadline);
         return kept;
       }
@@ -318,12 +318,12 @@ public final class Http implements AutoCloseable {
       if (failure instanceof Fatal fatal) {
         throw fatal.fault;
       }
+      if (Thread.currentThread().isInterrupted()) {
+        throw new TransportException(Kind.TIMEOUT, true, ask.name() + ": interrupted", failure);
+      }
       if (over.guard.expired() || deadline <= Times.now()) {
         String what = ask.name() + ": no answer before the deadline";
         throw new TransportException(Kind.TIMEOUT, true, what, failure);
-      }
-      if (Thread.currentThread().isInterrupted()) {
-        throw new TransportException(Kind.TIMEOUT, true, ask.name() + ": interrupted", failure);
       }
       if (over.used && !began && ask.repeatable() && !closed) {
         return null;

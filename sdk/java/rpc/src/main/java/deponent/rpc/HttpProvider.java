@@ -242,7 +242,7 @@ final class HttpProvider extends Connected {
       if (kept == null) {
         return new Connection(deadline);
       }
-      if (Times.now() - kept.in.lastRead < STALE) {
+      if (Times.now() - kept.in.lastRead < STALE && !kept.guard.expired()) {
         kept.guard.set(deadline);
         return kept;
       }
@@ -286,6 +286,10 @@ final class HttpProvider extends Connected {
       Throwable cause = failure instanceof UncheckedIOException ? failure.getCause() : failure;
       if (cause instanceof Fatal fatal) {
         throw fatal.fault;
+      }
+      if (Thread.currentThread().isInterrupted()) {
+        String what = first.request.method() + ": interrupted";
+        throw new TransportException(Kind.TIMEOUT, true, what, cause);
       }
       if (over.guard.expired() || deadline <= Times.now()) {
         throw first.late(true);

@@ -113,6 +113,9 @@ abstract class Sock implements Closeable {
       return fatal.fault;
     }
     String to = settings.endpoint + ": ";
+    if (Thread.currentThread().isInterrupted()) {
+      return new TransportException(Kind.TIMEOUT, false, to + "interrupted", failure);
+    }
     if (guard.expired()) {
       return new TransportException(
           Kind.TIMEOUT, false, to + "no connection before the deadline", failure);

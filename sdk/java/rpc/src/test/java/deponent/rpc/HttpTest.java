@@ -271,6 +271,48 @@ class HttpTest {
   }
 
   @Test
+  void anInterruptEndsTheWaitOnAnyThread() throws Exception {
+    BlockingQueue<String> arrived = new LinkedBlockingQueue<>();
+    Server.Script script =
+        (peer, n) -> {
+          while (true) {
+            String request = peer.body();
+            arrived.add(request);
+            if (request.contains("eth_blockNumber")) {
+              peer.answer(Server.Peer.result(request, "\"0x2a\""));
+            }
+          }
+        };
+    try (Server server = Server.tcp(script);
+        Provider provider = at(server).connect()) {
+      Request<Long> silent = Request.of("silent", Params.NONE, JsonReader::nextQuantity);
+      for (Thread.Builder builder : List.of(Thread.ofPlatform(), Thread.ofVirtual())) {
+        CompletableFuture<TransportException> ended = new CompletableFuture<>();
+        CompletableFuture<Boolean> set = new CompletableFuture<>();
+        Thread thread =
+            builder.start(
+                () -> {
+                  ended.complete(
+                      assertThrows(
+                          TransportException.class, () -> provider.request(silent.repeatable())));
+                  set.complete(Thread.currentThread().isInterrupted());
+                });
+        arrived.take();
+        thread.interrupt();
+        assertEquals(Kind.TIMEOUT, ended.get().kind());
+        assertTrue(ended.get().mayHaveRun());
+        assertTrue(set.get());
+        assertEquals(42, provider.request(NUMBER));
+        arrived.take();
+      }
+      Thread.currentThread().interrupt();
+      assertThrows(TransportException.class, () -> provider.request(NUMBER));
+      assertTrue(Thread.interrupted());
+      assertEquals(42, provider.request(NUMBER));
+    }
+  }
+
+  @Test
   void readsAreTriedAgainAndNothingElse() throws Exception {
     BlockingQueue<String> throttled = new LinkedBlockingQueue<>();
     Listener listener =
