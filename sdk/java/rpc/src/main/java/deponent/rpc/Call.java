@@ -149,4 +149,11 @@ final class Call<T> {
     return new TransportException(
         Kind.TIMEOUT, mayHaveRun, request.method() + ": no answer in " + millis + " ms", null);
   }
+
+  /** The exception for a deadline that passed while there was no connection. */
+  TransportException unsent(@Nullable Throwable why) {
+    String reason = why == null ? "" : ": " + why.getMessage();
+    String message = request.method() + ": there is no connection" + reason;
+    return new TransportException(Kind.TIMEOUT, false, message, why);
+  }
 }

@@ -46,6 +46,13 @@ final class Duplex extends Connected implements Deadlines.Watched {
   private final Set<Subscription<?>> subscriptions = ConcurrentHashMap.newKeySet();
   private volatile @Nullable Wire wire;
   private volatile boolean closed;
+
+  /** Why there is no connection, where there is none. */
+  private volatile @Nullable Throwable down;
+
+  /** Whether calls fail at once where there is no connection, since others can be asked. */
+  private volatile boolean failsFast;
+
   private volatile @Nullable Thread reader;
   private volatile @Nullable Guard dialing;
   private final Role role = new Role();
@@ -66,10 +73,10 @@ final class Duplex extends Connected implements Deadlines.Watched {
     calls = new Calls(settings.inFlight);
   }
 
-  /** Connects. */
-  static Duplex open(Settings settings) {
+  /** Connects, or lets the connection's thread do it. */
+  static Duplex open(Settings settings, boolean waits) {
     Duplex duplex = new Duplex(settings);
-    Wire wire = duplex.dial();
+    Wire wire = waits ? duplex.dial() : null;
     duplex.wire = wire;
     Thread thread =
         Thread.ofPlatform()
@@ -132,6 +139,11 @@ final class Duplex extends Connected implements Deadlines.Watched {
     return wire != null;
   }
 
+  /** Lets calls fail at once where there is no connection. */
+  void failFast() {
+    failsFast = true;
+  }
+
   @Override
   boolean isClosed() {
     return closed;
@@ -156,6 +168,7 @@ final class Duplex extends Connected implements Deadlines.Watched {
     start(call);
     Wire now = send(call);
     if (now == null) {
+      unsent(call);
       return;
     }
     boolean blocks = call.future == null;
@@ -201,6 +214,16 @@ final class Duplex extends Connected implements Deadlines.Watched {
     }
   }
 
+  /** Ends a call that was not sent, if it is not to wait for the connection. */
+  private void unsent(Call<?> call) {
+    if (failsFast && wire == null && call.moves(null, this)) {
+      Throwable why = down;
+      String reason = why == null ? "" : ": " + why.getMessage();
+      String message = call.request.method() + ": there is no connection" + reason;
+      end(call, null, new TransportException(Kind.CONNECT, false, message, why), 0);
+    }
+  }
+
   private boolean encode(Call<?> call, Wire now) {
     try {
       now.out.add(write(call, call.id, new JsonWriter()));
@@ -234,6 +257,7 @@ final class Duplex extends Connected implements Deadlines.Watched {
   private void sendAll(List<Call<?>> batch) {
     Wire now = wire;
     if (now == null) {
+      batch.forEach(this::unsent);
       return;
     }
     List<Call<?>> going = new ArrayList<>(batch.size());
@@ -333,7 +357,8 @@ final class Duplex extends Connected implements Deadlines.Watched {
     for (int i = 0; i < calls.capacity(); i++) {
       Call<?> call = calls.at(i);
       if (call != null && call.deadline <= now) {
-        end(call, null, call.late(call.sentOver != null), 0);
+        boolean sent = call.sentOver != null;
+        end(call, null, sent || wire != null ? call.late(sent) : call.unsent(down), 0);
       } else if (call != null) {
         next = Math.min(next, call.deadline);
       }
@@ -369,8 +394,14 @@ final class Duplex extends Connected implements Deadlines.Watched {
 
   // Reading.
 
-  private void run(Wire first) {
+  private void run(@Nullable Wire first) {
     Wire over = first;
+    if (over == null) {
+      over = again(0);
+      if (over != null) {
+        restore(over, Instant.now(), "there was none");
+      }
+    }
     while (over != null) {
       Throwable why = read(over);
       if (!(why instanceof EthException)) {
@@ -383,7 +414,7 @@ final class Duplex extends Connected implements Deadlines.Watched {
       }
       Instant since = Instant.now();
       lost(over, why);
-      over = again();
+      over = again(1);
       if (over != null) {
         restore(over, since, String.valueOf(why.getMessage()));
       }
@@ -596,12 +627,13 @@ final class Duplex extends Connected implements Deadlines.Watched {
     early.clear();
     subscriptions.forEach(one -> one.id = null);
     boolean lied = why instanceof EthException;
+    down = why;
     for (int i = 0; i < calls.capacity(); i++) {
       Call<?> call = calls.at(i);
       if (call == null || call.sentOver != over) {
         continue;
       }
-      if (call.request.isRepeatable() && !lied) {
+      if (call.request.isRepeatable() && !lied && !failsFast) {
         call.resent = true;
         call.moves(over, null);
       } else {
@@ -617,9 +649,9 @@ final class Duplex extends Connected implements Deadlines.Watched {
   }
 
   /** Connects anew; null when the provider is closed. */
-  private @Nullable Wire again() {
-    for (int tried = 1; ; tried++) {
-      long until = Times.after(settings.reconnect.pauseNanos(tried));
+  private @Nullable Wire again(int before) {
+    for (int tried = before; ; tried++) {
+      long until = tried == 0 ? 0 : Times.after(settings.reconnect.pauseNanos(tried));
       for (long left; (left = until - Times.now()) > 0 && !closed; ) {
         LockSupport.parkNanos(left);
       }
@@ -630,6 +662,7 @@ final class Duplex extends Connected implements Deadlines.Watched {
         return dial();
       } catch (RuntimeException failure) {
         // Calls that wait end at their deadlines.
+        down = failure;
       }
     }
   }

@@ -22,6 +22,11 @@ final class Failover implements Provider {
       throw new IllegalArgumentException("fail-over needs a provider");
     }
     this.all = all;
+    for (Provider one : all) {
+      if (one instanceof Duplex duplex) {
+        duplex.failFast();
+      }
+    }
     awayUntil = new AtomicLongArray(all.size());
   }
 

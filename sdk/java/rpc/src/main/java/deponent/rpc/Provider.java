@@ -29,6 +29,8 @@ public interface Provider extends AutoCloseable {
    * Asks the first of {@code inOrder} that works. The next one is asked where there is no
    * connection or no answer in time, or too many requests are in flight; one that failed is asked
    * again after 30 s. Requests that may have run go on to the next one only if they are repeatable.
+   * None of them waits for a connection that was lost, or is not there yet ({@link
+   * ProviderBuilder#connectInBackground}).
    */
   static Provider failover(Provider... inOrder) {
     return new Failover(List.of(inOrder));
@@ -45,8 +47,7 @@ public interface Provider extends AutoCloseable {
   }
 
   /**
-   * Asks, and waits for the result. An interrupt ends the wait within 0.1 s, over HTTP on virtual
-   * threads alone, and stays set.
+   * Asks, and waits for the result. An interrupt ends the wait within 0.1 s, and stays set.
    *
    * @throws deponent.eth.RpcException if the server answers with an error
    * @throws deponent.eth.TransportException without an answer

@@ -174,7 +174,20 @@ public final class ProviderBuilder {
     if (endpoint.kind() == Endpoint.Kind.HTTP) {
       return new HttpProvider(settings);
     }
-    return Duplex.open(settings);
+    return Duplex.open(settings, true);
+  }
+
+  /**
+   * Begins to connect, and does not wait for it. Requests wait for the connection up to their
+   * deadlines; it is tried again with the pauses of {@link #reconnect}. So one of several servers
+   * may be down when a fail-over of them begins.
+   */
+  public Provider connectInBackground() {
+    Settings settings = new Settings(this);
+    if (endpoint.kind() == Endpoint.Kind.HTTP) {
+      return new HttpProvider(settings);
+    }
+    return Duplex.open(settings, false);
   }
 
   /**

@@ -1,6 +1,7 @@
 package deponent.rpc;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -82,6 +83,81 @@ class ManyTest {
       assertEquals(2, provider.request(NUMBER));
       assertEquals(2, provider.request(ONCE));
     }
+  }
+
+  /** A WebSocket whose server answers with a number, and drops what may not run twice. */
+  private static Server.Script answers(int number) {
+    return (peer, n) -> {
+      peer.upgrade();
+      while (true) {
+        String request = peer.text();
+        if (request.contains("drop")) {
+          return;
+        }
+        peer.send(Server.Peer.result(request, "\"0x" + number + "\""));
+      }
+    };
+  }
+
+  private static ProviderBuilder webSocket(String address) {
+    return Provider.at(address)
+        .timeout(LONG)
+        .retry(Retry.NONE)
+        .reconnect(new Backoff(Duration.ofMillis(5), Duration.ofMillis(20)));
+  }
+
+  @Test
+  void failOverOverWebSocketBeginsWithOneThatIsDown() throws Exception {
+    Server gone = Server.tcp(answers(1));
+    String address = gone.at("ws://127.0.0.1");
+    gone.close();
+    assertThrows(TransportException.class, () -> webSocket(address).connect());
+    int port = Integer.parseInt(address.substring(address.lastIndexOf(':') + 1));
+    try (Server works = Server.tcp(answers(2));
+        Provider second = webSocket(works.at("ws://127.0.0.1")).connect();
+        Provider provider = Provider.failover(webSocket(address).connectInBackground(), second)) {
+      assertEquals(2, provider.request(ONCE));
+      assertEquals(2, provider.requestAsync(ONCE).get());
+      Batch batch = provider.batch();
+      CompletableFuture<Long> one = batch.add(ONCE);
+      batch.send();
+      assertEquals(2, one.get());
+      // The first one comes up.
+      try (Server back = Server.tcp(port, answers(1))) {
+        while (provider.request(NUMBER) != 1) {
+          Thread.onSpinWait();
+        }
+        assertEquals(1, back.accepted.get());
+      }
+      // And goes down: calls do not wait for it to be there again.
+      assertEquals(2, provider.request(NUMBER));
+    }
+  }
+
+  @Test
+  void aConnectionInTheBackgroundIsAwaitedUpToTheDeadline() throws Exception {
+    Server gone = Server.tcp(answers(1));
+    String address = gone.at("ws://127.0.0.1");
+    gone.close();
+    int port = Integer.parseInt(address.substring(address.lastIndexOf(':') + 1));
+    try (Provider provider = webSocket(address).connectInBackground()) {
+      TransportException late =
+          assertThrows(
+              TransportException.class,
+              () -> provider.request(ONCE.timeout(Duration.ofMillis(200))));
+      assertEquals(Kind.TIMEOUT, late.kind());
+      assertTrue(late.getMessage().startsWith("once: there is no connection: ws://127.0.0.1:"));
+      assertFalse(late.mayHaveRun());
+      CompletableFuture<Long> waits = provider.requestAsync(ONCE);
+      try (Server back = Server.tcp(port, answers(1))) {
+        assertEquals(1, waits.get());
+        assertEquals(1, back.accepted.get());
+      }
+    }
+    Provider never = webSocket(address).connectInBackground();
+    CompletableFuture<Long> waits = never.requestAsync(ONCE);
+    never.close();
+    assertThrows(ExecutionException.class, waits::get);
   }
 
   @Test

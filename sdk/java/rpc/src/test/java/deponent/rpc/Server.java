@@ -48,7 +48,12 @@ final class Server implements AutoCloseable {
   }
 
   static Server tcp(Script script) throws IOException {
-    return tcp(new ServerSocket(0, 50, InetAddress.getLoopbackAddress()), script);
+    return tcp(0, script);
+  }
+
+  /** A server at a port that is free. */
+  static Server tcp(int port, Script script) throws IOException {
+    return tcp(new ServerSocket(port, 50, InetAddress.getLoopbackAddress()), script);
   }
 
   static Server tls(SSLContext context, Script script) throws IOException {
