@@ -128,6 +128,33 @@ public final class Client implements AutoCloseable {
     return provider.subscribe(to.open(), to.read());
   }
 
+  /**
+   * The logs that a filter wants, of its first block and of those behind it as they come; of those
+   * to come alone where it names no block.
+   *
+   * @throws IllegalArgumentException if the filter has a last block, or is for one block
+   */
+  public Feed<Log> follow(LogFilter filter) {
+    if (filter.toBlock().isPresent() || filter.atBlock().isPresent()) {
+      throw new IllegalArgumentException("a feed has no end: " + filter);
+    }
+    return Feed.open(provider, new LogSource(filter), filter.fromBlock().orElse(null));
+  }
+
+  /** The headers of the blocks to come. */
+  public Feed<BlockHeader> followHeads() {
+    return Feed.open(provider, new HeadSource(), null);
+  }
+
+  /**
+   * The headers of a block and of those behind it.
+   *
+   * @throws IllegalArgumentException if {@code fromBlock} is negative
+   */
+  public Feed<BlockHeader> followHeads(long fromBlock) {
+    return Feed.open(provider, new HeadSource(), BlockId.of(fromBlock));
+  }
+
   /** Ends connections, subscriptions and all that waits. */
   @Override
   public void close() {
