@@ -128,6 +128,11 @@ public final class Client implements AutoCloseable {
     return provider.subscribe(to.open(), to.read());
   }
 
+  /** Begins calls of functions that run together, on the state after one block. */
+  public Multicall multicall() {
+    return new Multicall(this);
+  }
+
   /**
    * The logs that a filter wants, of its first block and of those behind it as they come; of those
    * to come alone where it names no block.
