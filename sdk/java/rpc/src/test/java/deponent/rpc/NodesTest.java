@@ -1,6 +1,7 @@
 package deponent.rpc;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assertions.fail;
@@ -18,6 +19,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
@@ -105,17 +107,63 @@ class NodesTest {
   }
 
   @Test
-  void deponentDevAnswersOverWebSocketAndHttp() throws Exception {
+  void deponentDevAnswersOverWebSocketHttpAndUnixSocket() throws Exception {
     Path deponent = program("deponent", "DEPONENT_BINARY", "");
     if (deponent == null) {
       return;
     }
+    Path socket = Files.createTempDirectory("deponent").resolve("ipc");
+    String program = deponent.toString();
     node(
-        List.of(deponent.toString(), "dev", "--quiet", "--port", "0"),
+        List.of(program, "dev", "--quiet", "--port", "0", "--ipc", socket.toString()),
         port -> {
           check("ws://127.0.0.1:" + port);
           check("http://127.0.0.1:" + port);
+          check("unix:" + socket);
         });
+    Files.deleteIfExists(socket);
+    Files.deleteIfExists(socket.getParent());
+  }
+
+  @Test
+  void aNodeThatIsKilledAndComesBackIsFoundAgain() throws Exception {
+    Path deponent = program("deponent", "DEPONENT_BINARY", "");
+    if (deponent == null) {
+      return;
+    }
+    List<String> command = List.of(deponent.toString(), "dev", "--quiet", "--port");
+    List<String> again = new ArrayList<>(command);
+    List<Provider> providers = new ArrayList<>();
+    List<Subscription<Long>> all = new ArrayList<>();
+    Request<String> open =
+        Request.of("eth_subscribe", json -> json.value("newHeads"), JsonReader::nextString);
+    List<String> first = new ArrayList<>(command);
+    first.add("0");
+    node(
+        first,
+        port -> {
+          Backoff quick = new Backoff(Duration.ofMillis(20), Duration.ofMillis(200));
+          Provider provider =
+              Provider.at("ws://127.0.0.1:" + port).timeout(LONG).reconnect(quick).connect();
+          providers.add(provider);
+          all.add(provider.subscribe(open, NodesTest::number));
+          again.add("" + port);
+        });
+    try (Provider provider = providers.get(0)) {
+      // Both kinds of call wait for the node.
+      CompletableFuture<Long> future = provider.requestAsync(CHAIN.repeatable());
+      FutureTask<Long> caller = new FutureTask<>(() -> provider.request(NUMBER));
+      Thread.startVirtualThread(caller);
+      node(
+          again,
+          port -> {
+            assertEquals(31337, future.get());
+            assertEquals(0, caller.get());
+            assertInstanceOf(Notice.Gap.class, all.get(0).next(LONG).orElse(null));
+            assertTrue(provider.request(MINE));
+            assertEquals(new Notice.Value<>(1L), all.get(0).next(LONG).orElse(null));
+          });
+    }
   }
 
   private static void check(String address) throws Exception {
@@ -130,10 +178,9 @@ class NodesTest {
       for (CompletableFuture<Long> one : hundred) {
         assertEquals(31337, one.get());
       }
-      int calls = address.startsWith("http") ? 2_000 : 10_000;
       try (ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
         List<Future<Long>> results = new ArrayList<>();
-        for (int i = 0; i < calls; i++) {
+        for (int i = 0; i < 10_000; i++) {
           results.add(threads.submit(() -> provider.request(CHAIN)));
         }
         for (Future<Long> one : results) {

@@ -154,6 +154,21 @@ final class Server implements AutoCloseable {
       socket.close();
     }
 
+    /** Closes a TCP connection by a reset. */
+    void reset() throws IOException {
+      if (socket instanceof Socket tcp) {
+        tcp.setSoLinger(true, 0);
+      }
+      close();
+    }
+
+    /** Lets small segments wait for the acknowledgement of those before. */
+    void nagle() throws IOException {
+      if (socket instanceof Socket tcp) {
+        tcp.setTcpNoDelay(false);
+      }
+    }
+
     int next() throws IOException {
       int one = in.read();
       if (one < 0) {
@@ -202,12 +217,16 @@ final class Server implements AutoCloseable {
       if (!key.find()) {
         throw new IOException("no key");
       }
-      write(
-          "HTTP/1.1 101 Switching Protocols\r\nupgrade: WebSocket\r\nConnection: keep-alive, "
-              + "Upgrade\r\nSec-WebSocket-Accept: "
-              + Handshake.accept(key.group(1))
-              + "\r\n\r\n");
+      write(upgraded(key.group(1)));
       return head;
+    }
+
+    /** The head that answers the handshake of a WebSocket with {@code key}. */
+    static String upgraded(String key) {
+      return "HTTP/1.1 101 Switching Protocols\r\nupgrade: WebSocket\r\nConnection: keep-alive, "
+          + "Upgrade\r\nSec-WebSocket-Accept: "
+          + Handshake.accept(key)
+          + "\r\n\r\n";
     }
 
     /** The payload of the next frame, with its opcode as first byte. */
