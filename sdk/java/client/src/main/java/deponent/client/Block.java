@@ -26,7 +26,7 @@ public record Block(
     List<Hash> uncles,
     Optional<List<Withdrawal>> withdrawals,
     long size) {
-  private static final Members MEMBERS =
+  static final Members MEMBERS =
       BlockHeader.MEMBERS.with("transactions", "uncles", "withdrawals", "size");
 
   /** With copies of the lists. */

@@ -9,12 +9,15 @@ import deponent.eth.RevertException;
 import deponent.eth.RpcException;
 import deponent.eth.SignedTransaction;
 import deponent.eth.Signer;
+import deponent.eth.TypedData;
 import deponent.eth.Wei;
 import deponent.rpc.Batch;
 import deponent.rpc.Provider;
 import deponent.rpc.Request;
 import deponent.rpc.Subscription;
+import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -192,6 +195,31 @@ public final class Client implements AutoCloseable {
     return request(Eth.blobBaseFee());
   }
 
+  /** The base fee of the next block. */
+  public Wei baseFee() {
+    return request(Eth.baseFee());
+  }
+
+  /** Who is paid for blocks that the server builds. */
+  public Address coinbase() {
+    return request(Eth.coinbase());
+  }
+
+  /** How far the server is; none where it has caught up with the chain. */
+  public Optional<SyncStatus> syncing() {
+    return request(Eth.syncing());
+  }
+
+  /** The rules of the chain (EIP-7910). */
+  public ForkConfigs config() {
+    return request(Eth.config());
+  }
+
+  /** What data the server has. */
+  public Capabilities capabilities() {
+    return request(Eth.capabilities());
+  }
+
   /**
    * The fees of consecutive blocks, with the rewards at these percentiles of their gas.
    *
@@ -251,6 +279,26 @@ public final class Client implements AutoCloseable {
     }
   }
 
+  /** The values of slots of several accounts. */
+  public Map<Address, List<Hash>> storageValues(Map<Address, List<Hash>> slots) {
+    return request(Eth.storageValues(slots));
+  }
+
+  /** The values of slots of several accounts after a block. */
+  public Map<Address, List<Hash>> storageValues(Map<Address, List<Hash>> slots, BlockId block) {
+    return request(Eth.storageValues(slots, block));
+  }
+
+  /** An account and slots of it, with what proves them (EIP-1186). */
+  public Proof proof(Address account, List<Hash> slots) {
+    return request(Eth.proof(account, slots));
+  }
+
+  /** An account and slots of it after a block, with what proves them (EIP-1186). */
+  public Proof proof(Address account, List<Hash> slots, BlockId block) {
+    return request(Eth.proof(account, slots, block));
+  }
+
   /** What a call returns. */
   public Bytes call(Call call) {
     return run(call, Eth.call(call));
@@ -300,6 +348,26 @@ public final class Client implements AutoCloseable {
     return run(call, Eth.estimateGas(call, block, overrides));
   }
 
+  /** The accounts and slots that a call touches. */
+  public AccessListResult createAccessList(Call call) {
+    return request(Eth.createAccessList(call));
+  }
+
+  /** The accounts and slots that a call after a block touches. */
+  public AccessListResult createAccessList(Call call, BlockId block) {
+    return request(Eth.createAccessList(call, block));
+  }
+
+  /** What calls in blocks on top of the latest one do. */
+  public List<SimulatedBlock> simulate(Simulation simulation) {
+    return request(Eth.simulate(simulation));
+  }
+
+  /** What calls in blocks on top of one do. */
+  public List<SimulatedBlock> simulate(Simulation simulation, BlockId block) {
+    return request(Eth.simulate(simulation, block));
+  }
+
   /** A block with the hashes of its transactions; none where the server has no such block. */
   public Optional<Block> block(BlockId block) {
     return request(Eth.block(block));
@@ -310,9 +378,52 @@ public final class Client implements AutoCloseable {
     return request(Eth.blockWithTransactions(block));
   }
 
+  /** The header of a block, of geth and Deponent; none where the server has no such block. */
+  public Optional<BlockHeader> header(BlockId block) {
+    return request(Eth.header(block));
+  }
+
+  /** The number of transactions of a block; none where the server has no such block. */
+  public Optional<Long> blockTransactionCount(BlockId block) {
+    return request(Eth.blockTransactionCount(block));
+  }
+
+  /** The number of uncles of a block; none where the server has no such block. */
+  public Optional<Long> uncleCount(BlockId block) {
+    return request(Eth.uncleCount(block));
+  }
+
+  /**
+   * An uncle of a block; none where there is no such.
+   *
+   * @throws IllegalArgumentException if the place is negative
+   */
+  public Optional<BlockHeader> uncle(BlockId block, long index) {
+    return request(Eth.uncle(block, index));
+  }
+
+  /** What a block did with each account (EIP-7928); none where the server has no such block. */
+  public Optional<List<AccountChanges>> blockAccessList(BlockId block) {
+    return request(Eth.blockAccessList(block));
+  }
+
   /** A transaction of the chain or of the server's pool; none where it is not known. */
   public Optional<ChainTransaction> transaction(Hash hash) {
     return request(Eth.transaction(hash));
+  }
+
+  /**
+   * A transaction of a block; none where there is no such.
+   *
+   * @throws IllegalArgumentException if the place is negative
+   */
+  public Optional<ChainTransaction> transaction(BlockId block, long index) {
+    return request(Eth.transaction(block, index));
+  }
+
+  /** A transaction by EIP-2718, empty where the server does not know it. */
+  public Bytes rawTransaction(Hash hash) {
+    return request(Eth.rawTransaction(hash));
   }
 
   /** The receipt of a transaction; none while it has none. */
@@ -328,6 +439,70 @@ public final class Client implements AutoCloseable {
   /** The logs that a filter wants, in the order of the chain. */
   public List<Log> logs(LogFilter filter) {
     return request(Eth.logs(filter));
+  }
+
+  /** A filter of the logs of blocks that become canonical from now on, or leave the chain. */
+  public Filter<Log> newFilter(LogFilter filter) {
+    return request(Eth.newFilter(filter));
+  }
+
+  /** A filter of the hashes of blocks that become canonical. */
+  public Filter<Hash> newBlockFilter() {
+    return request(Eth.newBlockFilter());
+  }
+
+  /** A filter of the hashes of new transactions. */
+  public Filter<Hash> newPendingTransactionFilter() {
+    return request(Eth.newPendingTransactionFilter());
+  }
+
+  /** What is new since the last time. */
+  public <T> List<T> filterChanges(Filter<T> filter) {
+    return request(Eth.filterChanges(filter));
+  }
+
+  /** All logs that the filter wants, old ones among them. */
+  public List<Log> filterLogs(Filter<Log> filter) {
+    return request(Eth.filterLogs(filter));
+  }
+
+  /** Ends a filter, and says whether it was there. */
+  public boolean uninstallFilter(Filter<?> filter) {
+    return request(Eth.uninstallFilter(filter));
+  }
+
+  /** The accounts that the server signs for. */
+  public List<Address> accounts() {
+    return request(Eth.accounts());
+  }
+
+  /** The server signs a message by EIP-191, 65 bytes. */
+  public Bytes sign(Address account, Bytes message) {
+    return request(Eth.sign(account, message));
+  }
+
+  /** The server signs typed data by EIP-712, 65 bytes. */
+  public Bytes signTypedData(Address account, TypedData data) {
+    return request(Eth.signTypedData(account, data));
+  }
+
+  /** The server signs a transaction, and has it by EIP-2718. */
+  public Bytes signTransaction(Call transaction) {
+    return request(Eth.signTransaction(transaction));
+  }
+
+  /** The server signs a transaction and sends it. */
+  public Hash sendTransaction(Call transaction) {
+    return request(Eth.sendTransaction(transaction));
+  }
+
+  /**
+   * Sends a transaction, and has its receipt once it is in a block (EIP-7966).
+   *
+   * @param wait for how long the server waits at most; it has a bound of its own
+   */
+  public Receipt sendRawTransactionSync(Bytes transaction, Duration wait) {
+    return request(Eth.sendRawTransactionSync(transaction, wait));
   }
 
   /**

@@ -1,13 +1,22 @@
 package deponent.client;
 
+import deponent.eth.Address;
+import deponent.eth.Bytes;
+import deponent.eth.Hash;
+import deponent.eth.Hex;
 import deponent.eth.JsonReader;
 import deponent.eth.MalformedException;
+import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -126,5 +135,71 @@ final class Members {
       throw new MalformedException("a number beyond 255: " + number);
     }
     return (int) number;
+  }
+
+  /** Reads a number that is one of JSON, or a quantity. */
+  static long number(JsonReader json) {
+    if (json.peek() != JsonReader.Kind.NUMBER) {
+      return json.nextQuantity();
+    }
+    long number = json.nextLong();
+    if (number < 0) {
+      throw new MalformedException("a number below 0: " + number);
+    }
+    return number;
+  }
+
+  /** Reads 32 bytes that may lack their leading zeros. */
+  static Hash word(JsonReader json) {
+    BigInteger number = json.nextBigQuantity();
+    byte[] bytes = number.toByteArray();
+    byte[] word = new byte[Hash.SIZE];
+    int from = Math.max(0, bytes.length - word.length);
+    int length = bytes.length - from;
+    System.arraycopy(bytes, from, word, word.length - length, length);
+    return Hash.of(word);
+  }
+
+  /** Reads hex that may lack its 0x. */
+  static Bytes bareBytes(JsonReader json) {
+    return Bytes.of(json.nextString());
+  }
+
+  /** Reads an object whose names are keys, in their order. */
+  static <K, V> Map<K, V> map(JsonReader json, Function<String, K> key, Element<V> value) {
+    Map<K, V> all = new LinkedHashMap<>();
+    json.beginObject();
+    while (json.hasNext()) {
+      String name = json.nextName();
+      try {
+        all.put(key.apply(name), value.read(json));
+      } catch (MalformedException | IllegalArgumentException fault) {
+        throw in("member " + quoted(name), fault);
+      }
+    }
+    json.endObject();
+    return Collections.unmodifiableMap(all);
+  }
+
+  /** An address that is a key, of which servers write the checksum or not. */
+  static Address address(String key) {
+    return Address.of(key.toLowerCase(Locale.ROOT));
+  }
+
+  /** An address as a key, in lower case. */
+  static String key(Address address) {
+    return Hex.encode(address.toBytes());
+  }
+
+  /** Copies a map, and keeps its order. */
+  static <K, V> Map<K, V> copy(Map<K, V> map) {
+    return Collections.unmodifiableMap(new LinkedHashMap<>(map));
+  }
+
+  /** A text of another in a message. */
+  static String quoted(String text) {
+    StringBuilder shown = new StringBuilder("'");
+    text.chars().limit(80).forEach(one -> shown.append(one < ' ' ? '?' : (char) one));
+    return shown.append(text.length() > 80 ? "..'" : "'").toString();
   }
 }

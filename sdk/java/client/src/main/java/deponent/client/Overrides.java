@@ -241,12 +241,8 @@ public final class Overrides {
   /** Writes what differs in the state. */
   void writeState(JsonWriter json) {
     json.beginObject();
-    accounts.forEach((address, account) -> account.write(json.name(lower(address))));
+    accounts.forEach((address, account) -> account.write(json.name(Members.key(address))));
     json.endObject();
-  }
-
-  private static String lower(Address address) {
-    return address.toString().toLowerCase(java.util.Locale.ROOT);
   }
 
   /** Writes what differs in the block. */

@@ -11,6 +11,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.function.BiConsumer;
 import org.junit.jupiter.api.Test;
 
@@ -89,12 +92,19 @@ class ExecutionApisTest {
           assertEquals(one.method(), ours.method(), one.file());
           assertTrue(ours.isRepeatable(), one.file());
           List<?> params = Asked.params(ours);
-          // We name the latest block where they leave it away.
+          // We name the latest block where they leave it away, and options that are none.
           List<?> theirs = one.params();
-          if (params.size() == theirs.size() + 1 && "latest".equals(params.getLast())) {
+          boolean more = params.size() == theirs.size() + 1;
+          if (more && ("latest".equals(params.getLast()) || Map.of().equals(params.getLast()))) {
             params = params.subList(0, theirs.size());
           }
-          assertEquals(plain(theirs), plain(params), one.file());
+          if (one.file().endsWith("get-account-proof-with-storage.io")) {
+            // Theirs has no leading zeros.
+            assertEquals("0x00", ((List<?>) theirs.get(1)).getFirst());
+            assertEquals(List.of("0x" + "00".repeat(32)), params.get(1));
+          } else {
+            assertEquals(plain(theirs), plain(params), one.file());
+          }
         });
   }
 
@@ -102,17 +112,18 @@ class ExecutionApisTest {
   private static Object plain(Object tree) {
     return switch (tree) {
       case null -> "null";
-      case Map<?, ?> map when map.keySet().equals(java.util.Set.of("blockHash")) ->
-          map.get("blockHash");
+      case Map<?, ?> map when map.keySet().equals(Set.of("blockHash")) -> map.get("blockHash");
       case Map<?, ?> map -> {
         Map<Object, Object> plain = new HashMap<>();
         map.forEach(
             (name, value) -> {
-              if (value != null && !value.equals("0x") && !List.of().equals(value)) {
+              boolean none = value == null || value.equals("0x") || value.equals(false);
+              if (!none && !List.of().equals(value) && !Map.of().equals(value)) {
                 plain.put(name.equals("data") ? "input" : name, plain(value));
               }
             });
         plain.remove("type");
+        plain.remove("maxPriorityFeePerGas", "0x0");
         yield plain;
       }
       case List<?> list -> {
@@ -139,7 +150,7 @@ class ExecutionApisTest {
             counts.merge(one.method(), 1, Integer::sum);
           }
         });
-    System.out.println(new java.util.TreeMap<>(counts));
+    System.out.println(new TreeMap<>(counts));
   }
 
   @Test
@@ -161,5 +172,21 @@ class ExecutionApisTest {
           }
         });
     System.out.println(counts[0] + " headers and " + counts[1] + " transactions");
+  }
+
+  @Test
+  void allMethodsAreKnown() {
+    TreeSet<String> unknown = new TreeSet<>();
+    for (Exchange one : exchanges()) {
+      if (one.answer().containsKey("result") && Asked.of(one.method(), one.params()) == null) {
+        unknown.add(one.file());
+      }
+    }
+    if (!exchanges().isEmpty()) {
+      // A nonce of 2^64-1 is not ours.
+      String overflow = "tests/eth_simulateV1/ethSimulate-overflow-nonce.io";
+      unknown.removeIf(file -> file.contains("/testing_"));
+      assertEquals(Set.of(overflow), unknown);
+    }
   }
 }

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.fail;
 
 import deponent.eth.Address;
 import deponent.eth.Authorization;
+import deponent.eth.Hash;
 import deponent.eth.Signature;
 import java.lang.reflect.RecordComponent;
 import java.math.BigDecimal;
@@ -34,7 +35,7 @@ final class Walk {
   static void equal(String place, Object json, Object value) {
     switch (value) {
       case Optional<?> optional when optional.isEmpty() ->
-          assertTrue(json == null, place + ": " + json + " was not read");
+          assertTrue(json == null || json.equals(false), place + ": " + json + " was not read");
       case Optional<?> optional -> equal(place, json, optional.get());
       case OptionalLong optional when optional.isEmpty() ->
           assertTrue(json == null, place + ": " + json + " was not read");
@@ -80,7 +81,10 @@ final class Walk {
     }
     members.forEach(
         (name, member) -> {
-          String component = RENAMED.getOrDefault(name, (String) name);
+          String component = (String) name;
+          if (!read.containsKey(component)) {
+            component = RENAMED.getOrDefault(name, component);
+          }
           if (read.containsKey(component)) {
             equal(place + "." + name, member, read.get(component));
           } else if (member != null && !KNOWN_ELSEWHERE.contains(name)) {
@@ -96,6 +100,7 @@ final class Walk {
       Object value = value(record, component);
       Object inner = value instanceof Optional<?> optional ? optional.orElse(null) : value;
       if (inner instanceof BlockHeader
+          || inner instanceof Block
           || inner instanceof Inclusion
           || inner instanceof Signature
           || inner instanceof Authorization) {
@@ -132,6 +137,9 @@ final class Walk {
     } else if (value instanceof Number || value instanceof deponent.eth.Wei) {
       BigInteger expected = new BigInteger(((String) json).substring(2), 16);
       assertEquals(expected, new BigInteger(value.toString()), place);
+    } else if (value instanceof Hash && ((String) json).length() < 66) {
+      BigInteger expected = new BigInteger(((String) json).substring(2), 16);
+      assertEquals(expected, new BigInteger(value.toString().substring(2), 16), place);
     } else if (value instanceof Address) {
       assertEquals(lower(json), lower(value), place);
     } else {
