@@ -131,6 +131,11 @@ public final class Client implements AutoCloseable {
     return provider.subscribe(to.open(), to.read());
   }
 
+  /** Names of ENS, by the universal resolver at its usual place and gateways over HTTPS. */
+  public Ens ens() {
+    return new Ens(this);
+  }
+
   /** Begins calls of functions that run together, on the state after one block. */
   public Multicall multicall() {
     return new Multicall(this);
