@@ -199,8 +199,16 @@ public final class Account implements Signer {
     Nonces.Turn turn = nonces.begin(client, address());
     try {
       Filled filled = Filled.of(call, sidecar, this);
+      long before = -1;
       for (int tried = 1; ; tried++) {
         long nonce = turn.take();
+        if (nonce == before) {
+          // The server does not know yet that somebody has it.
+          turn.close();
+          Pauses.millis(FIRST_PAUSE_MILLIS << (tried - 2));
+          turn = nonces.begin(client, address());
+          nonce = turn.take();
+        }
         try {
           PendingTransaction pending = published(filled, nonce);
           turn.sent(pending.hash(), nonce + 1);
@@ -214,8 +222,8 @@ public final class Account implements Signer {
           turn.lost(lost);
           throw lost;
         }
+        before = nonce;
         turn.close();
-        Pauses.millis(FIRST_PAUSE_MILLIS << (tried - 1));
         turn = nonces.begin(client, address());
       }
     } finally {
@@ -227,6 +235,11 @@ public final class Account implements Signer {
     SignedTransaction signed = sign(filled.at(nonce));
     new Publication(client, signed.hash(), filled.encoded(signed)).send();
     return new PendingTransaction(this, signed, filled.sidecar(), filled.errors());
+  }
+
+  /** Where it has its nonces from. */
+  Nonces nonces() {
+    return nonces;
   }
 
   /** The fee of a transaction that is sent now. */

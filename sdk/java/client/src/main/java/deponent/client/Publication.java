@@ -1,11 +1,13 @@
 package deponent.client;
 
 import deponent.eth.Bytes;
+import deponent.eth.EthException;
 import deponent.eth.Hash;
 import deponent.eth.JsonReader;
 import deponent.eth.ProtocolException;
 import deponent.eth.RpcException;
 import deponent.eth.TransportException;
+import deponent.eth.TransportException.Kind;
 import deponent.rpc.Request;
 
 /**
@@ -52,7 +54,15 @@ final class Publication {
 
   /** Sends what was sent before; the server may have it. */
   void resend() {
-    again(false);
+    try {
+      check(client.request(request.repeatable()));
+    } catch (TransportException lost) {
+      throw named(lost);
+    } catch (RpcException refused) {
+      if (!arrived(refused)) {
+        throw refused;
+      }
+    }
   }
 
   private static boolean isWorthRepeating(TransportException lost) {
@@ -62,6 +72,7 @@ final class Publication {
     };
   }
 
+  /** Sends it again, after a try that may have run, or one that the server put off. */
   private void again(boolean mayHaveRun) {
     try {
       check(client.request(request.repeatable()));
@@ -70,16 +81,24 @@ final class Publication {
           new TransportException(
               lost.kind(), mayHaveRun || lost.mayHaveRun(), lost.getMessage(), lost));
     } catch (RpcException refused) {
-      if (!arrived(refused)) {
-        throw refused;
+      if (arrived(refused)) {
+        return;
       }
+      // The nonce may be used by this very transaction, and nobody knows it here.
+      if (mayHaveRun || Refusals.isNonceTaken(refused)) {
+        throw named(new TransportException(Kind.CLOSED, true, refused.getMessage(), refused));
+      }
+      throw refused;
     }
   }
 
   /** Whether a refusal means that the transaction had arrived before. */
   private boolean arrived(RpcException refused) {
-    return Refusals.isKnown(refused)
-        || Refusals.isNonceTaken(refused) && client.transaction(hash).isPresent();
+    try {
+      return Refusals.isKnown(refused) || client.transaction(hash).isPresent();
+    } catch (EthException nobodySays) {
+      return false;
+    }
   }
 
   private void check(Hash answered) {
