@@ -5,6 +5,9 @@ import deponent.eth.Authorization;
 import deponent.eth.BlobSidecar;
 import deponent.eth.Bytes;
 import deponent.eth.EthException;
+import deponent.eth.Hash;
+import deponent.eth.JsonReader;
+import deponent.eth.RevertException;
 import deponent.eth.RpcException;
 import deponent.eth.Signature;
 import deponent.eth.SignedTransaction;
@@ -12,6 +15,7 @@ import deponent.eth.Signer;
 import deponent.eth.SigningRequest;
 import deponent.eth.TransportException;
 import deponent.eth.Wei;
+import deponent.rpc.Request;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -43,27 +47,44 @@ public final class Account implements Signer {
    */
   private static final long DELEGATE_GAS = 300_000;
 
+  private static final Fees MARKET = Fees.market();
+
   private final Client client;
   private final Signer signer;
 
-  private final Fees fees;
+  /** Whether the server signs what it sends. */
+  private final boolean ofNode;
+
+  /** Null where they are the market's, or left to a server that signs. */
+  private final @Nullable Fees fees;
+
   private final Nonces nonces;
 
-  private Account(Client client, Signer signer, Fees fees, Nonces nonces) {
+  private Account(
+      Client client, Signer signer, boolean ofNode, @Nullable Fees fees, Nonces nonces) {
     this.client = client;
     this.signer = signer;
+    this.ofNode = ofNode;
     this.fees = fees;
     this.nonces = nonces;
   }
 
   /** An account whose transactions {@code signer} signs. */
   static Account of(Client client, Signer signer, Nonces nonces) {
-    return new Account(client, Objects.requireNonNull(signer), Fees.market(), nonces);
+    return new Account(client, Objects.requireNonNull(signer), false, null, nonces);
   }
 
-  /** The same account with other fees; {@link Fees#market} by default. */
+  /** An account of which the server has the key, or needs none. */
+  static Account ofNode(Client client, Address address, Nonces nonces) {
+    return new Account(client, RpcSigner.of(client.provider(), address), true, null, nonces);
+  }
+
+  /**
+   * The same account with other fees; {@link Fees#market} by default, and those of the server where
+   * it signs.
+   */
   public Account fees(Fees fees) {
-    return new Account(client, signer, Objects.requireNonNull(fees), nonces);
+    return new Account(client, signer, ofNode, Objects.requireNonNull(fees), nonces);
   }
 
   /**
@@ -71,7 +92,7 @@ public final class Account implements Signer {
    * the client share.
    */
   public Account nonces(Nonces nonces) {
-    return new Account(client, signer, fees, Objects.requireNonNull(nonces));
+    return new Account(client, signer, ofNode, fees, Objects.requireNonNull(nonces));
   }
 
   /** The client through which it sends. */
@@ -133,6 +154,7 @@ public final class Account implements Signer {
    * makes.
    *
    * @throws EthException as {@link #send(Call)}
+   * @throws UnsupportedOperationException of an account of the server's
    */
   public PendingTransaction sendBlobs(Call call, BlobSidecar sidecar) {
     return send(call, sidecar);
@@ -188,10 +210,36 @@ public final class Account implements Signer {
     return new PendingTransaction(client, signed.hash(), Reverts.NONE);
   }
 
+  /** Leaves what the call does not say to the server. */
+  private PendingTransaction sendByNode(Call call) {
+    Call whole = call.from(address());
+    if (fees != null && call.gasPrice().isEmpty() && call.maxFeePerGas().isEmpty()) {
+      whole =
+          switch (fee()) {
+            case Fee.Legacy(Wei price) -> whole.gasPrice(price);
+            case Fee.Market(Wei most, Wei tip) -> whole.fees(most, tip);
+          };
+    }
+    try {
+      // Not all servers look first whether it reverts.
+      Call with = whole.gasLimit(Joined.of(Filled.gas(whole, client)));
+      Request<Hash> request = Request.of("eth_sendTransaction", with::write, JsonReader::nextHash);
+      return new PendingTransaction(client, client.request(request), call.errors());
+    } catch (RevertException revert) {
+      throw revert.with(call.errors());
+    }
+  }
+
   private PendingTransaction send(Call call, @Nullable BlobSidecar sidecar) {
     if (!call.from().orElse(address()).equals(address())) {
       throw new IllegalArgumentException(
           "a call from " + call.from().get() + " is not sent by " + address());
+    }
+    if (ofNode && sidecar != null) {
+      throw new UnsupportedOperationException("eth_sendTransaction takes no blobs");
+    }
+    if (ofNode) {
+      return sendByNode(call);
     }
     if (call.nonce().isPresent()) {
       return published(Filled.of(call, sidecar, this), call.nonce().getAsLong());
@@ -242,13 +290,17 @@ public final class Account implements Signer {
     return nonces;
   }
 
+  private Fees chosen() {
+    return fees == null ? MARKET : fees;
+  }
+
   /** The fee of a transaction that is sent now. */
   Fee fee() {
-    return fees.fee(client);
+    return chosen().fee(client);
   }
 
   /** The fee of blob gas of a transaction that is sent now. */
   Wei blobFee() {
-    return fees.blobFee(client);
+    return chosen().blobFee(client);
   }
 }

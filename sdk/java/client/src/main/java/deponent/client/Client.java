@@ -97,6 +97,15 @@ public final class Client implements AutoCloseable {
     return Account.of(this, signer, nonces);
   }
 
+  /**
+   * An account of which the server has the key, or needs none: of a chain for tests, impersonated
+   * ones among them, or of a node with keys. The server fills in what a {@link Call} leaves out,
+   * and signs, by {@code eth_sendTransaction}.
+   */
+  public Account account(Address address) {
+    return Account.ofNode(this, address, nonces);
+  }
+
   /** A transaction that was sent before, of which the hash is known. */
   public PendingTransaction pending(Hash transaction) {
     return new PendingTransaction(this, transaction, Reverts.NONE);

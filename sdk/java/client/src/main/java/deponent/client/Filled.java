@@ -37,21 +37,23 @@ record Filled(Call call, Fee fee, long gasLimit, long chainId, @Nullable BlobSid
     } else if (!given.blobVersionedHashes().isEmpty()) {
       throw new IllegalArgumentException("a transaction with blobs is sent with their sidecar");
     }
-    CompletableFuture<Long> gas =
-        given.gasLimit().isPresent()
-            ? CompletableFuture.completedFuture(given.gasLimit().getAsLong())
-            : client.async(Eth.estimateGas(call));
+    CompletableFuture<Long> gas = gas(call, client);
     try {
       Fee fee = feeOf(call, account);
       long chainId = call.chainId().orElseGet(client::chain);
-      long limit = Joined.of(gas);
-      long margin = given.gasLimit().isPresent() ? 0 : marginOf(limit);
-      return new Filled(call, fee, limit + margin, chainId, sidecar);
+      return new Filled(call, fee, Joined.of(gas), chainId, sidecar);
     } catch (RpcException error) {
       throw Reverts.decoded(error, given.errors());
     } finally {
       gas.cancel(false);
     }
+  }
+
+  /** The gas limit that the call says, or else what the server estimates, and something more. */
+  static CompletableFuture<Long> gas(Call call, Client client) {
+    return call.gasLimit().isPresent()
+        ? CompletableFuture.completedFuture(call.gasLimit().getAsLong())
+        : client.async(Eth.estimateGas(call)).thenApply(Filled::withMargin);
   }
 
   /** Of a call with a gas limit. */
@@ -75,10 +77,10 @@ record Filled(Call call, Fee fee, long gasLimit, long chainId, @Nullable BlobSid
     return tips && fee instanceof Fee.Legacy(Wei price) ? new Fee.Market(price, price) : fee;
   }
 
-  private static long marginOf(long estimate) {
+  private static long withMargin(long estimate) {
     return estimate == PAYMENT || estimate > MOST_GAS
-        ? 0
-        : Math.min(MOST_GAS - estimate, estimate / 5);
+        ? estimate
+        : Math.min(MOST_GAS, estimate + estimate / 5);
   }
 
   /** The transaction with its nonce. */

@@ -14,16 +14,13 @@ final class MarketFees implements Fees {
   /** The tip in the middle of a block, by gas. */
   private static final double MIDDLE = 50;
 
-  /** JSON-RPC's code of a method that is not there. */
-  private static final int NO_METHOD = -32601;
-
   @Override
   public Fee fee(Client client) {
     FeeHistory history;
     try {
       history = client.feeHistory(BLOCKS, BlockId.LATEST, MIDDLE);
     } catch (RpcException error) {
-      if (error.code() == NO_METHOD) {
+      if (Refusals.isNoMethod(error)) {
         return new Fee.Legacy(client.gasPrice());
       }
       throw error;
@@ -40,7 +37,7 @@ final class MarketFees implements Fees {
     try {
       return client.maxPriorityFeePerGas();
     } catch (RpcException error) {
-      if (error.code() != NO_METHOD) {
+      if (!Refusals.isNoMethod(error)) {
         throw error;
       }
       Wei price = client.gasPrice();

@@ -42,6 +42,11 @@ final class Refusals {
     return refused.code() == -32005 || refused.code() == -32097;
   }
 
+  /** Whether the server does not know the method, or does not do it. */
+  static boolean isNoMethod(RpcException refused) {
+    return refused.code() == -32601 || has(refused, List.of("not implemented", "not supported"));
+  }
+
   private static boolean has(RpcException refused, List<String> words) {
     String message = String.valueOf(refused.getMessage()).toLowerCase(Locale.ROOT);
     return words.stream().anyMatch(message::contains);
