@@ -62,13 +62,12 @@ final class Outbid {
   private void fees(TransactionBuilder builder) {
     Fee now = account.fee();
     if (old.type() < 2) {
-      builder.gasPrice(most(tenthMore(old.maxFeePerGas()), now.most()));
+      builder.gasPrice(most(more(old.maxFeePerGas()), now.most()));
       return;
     }
     Wei tip = now instanceof Fee.Market(Wei whole, Wei part) ? part : now.most();
     builder.fees(
-        most(tenthMore(old.maxFeePerGas()), now.most()),
-        most(tenthMore(old.maxPriorityFeePerGas()), tip));
+        most(more(old.maxFeePerGas()), now.most()), most(more(old.maxPriorityFeePerGas()), tip));
   }
 
   private Wei blobFee() {
@@ -76,9 +75,10 @@ final class Outbid {
     return most(before.times(2), account.blobFee());
   }
 
-  /** At least a tenth more, and one wei. */
-  static Wei tenthMore(Wei fee) {
-    return fee.plus(fee.dividedBy(10)).plus(Wei.of(1));
+  /** What pools ask for: a tenth more, or twice as much where there are blobs. */
+  private Wei more(Wei fee) {
+    Wei part = old instanceof BlobTransaction ? fee : fee.dividedBy(10);
+    return fee.plus(part).plus(Wei.of(1));
   }
 
   private static Wei most(Wei one, Wei other) {

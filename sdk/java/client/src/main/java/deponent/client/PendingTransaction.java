@@ -186,7 +186,7 @@ public final class PendingTransaction {
 
   /**
    * Sends it again with higher fees: those of the account now, and at least a tenth more than
-   * before, as pools demand it; twice the blob fee.
+   * before, as pools demand it; where there are blobs, twice as much.
    *
    * @return the new transaction; awaiting either one waits for both
    * @throws EthException as {@link Account#send(Call)}; an {@link deponent.eth.RpcException} if it
