@@ -5,7 +5,7 @@ import org.jspecify.annotations.NullMarked;
 module deponent.client {
   requires transitive deponent.eth;
   requires transitive deponent.rpc;
-  requires static transitive org.jspecify;
+  requires static org.jspecify;
 
   exports deponent.client;
 }

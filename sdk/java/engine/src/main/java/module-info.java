@@ -4,7 +4,7 @@ import org.jspecify.annotations.NullMarked;
 @NullMarked
 module deponent.engine {
   requires transitive deponent.rpc;
-  requires static transitive org.jspecify;
+  requires static org.jspecify;
 
   exports deponent.engine;
 }

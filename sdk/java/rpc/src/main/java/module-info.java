@@ -5,7 +5,7 @@ import org.jspecify.annotations.NullMarked;
 module deponent.rpc {
   requires transitive deponent.eth;
   requires static jdk.net;
-  requires static transitive org.jspecify;
+  requires static org.jspecify;
 
   exports deponent.rpc;
 }

@@ -5,7 +5,7 @@ import org.jspecify.annotations.NullMarked;
 @SuppressWarnings("module") // secp256k1 is built later
 module deponent.wallet {
   requires transitive deponent.eth;
-  requires static transitive org.jspecify;
+  requires static org.jspecify;
   requires org.bouncycastle.provider;
 
   exports deponent.wallet;

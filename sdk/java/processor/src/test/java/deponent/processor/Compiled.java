@@ -39,7 +39,10 @@ final class Compiled {
   static Compiled of(Map<String, String> sources, String... moreOptions) {
     JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
     DiagnosticCollector<JavaFileObject> diagnostics = new DiagnosticCollector<>();
-    List<String> options = new ArrayList<>(List.of("--release", "21", "-classpath", libraries()));
+    List<String> options = new ArrayList<>(List.of("--release", "21"));
+    if (!sources.containsKey("module-info")) {
+      options.addAll(List.of("-classpath", libraries()));
+    }
     options.addAll(List.of("-Xlint:all,-path", "-Xdoclint:all,-missing"));
     options.addAll(List.of(moreOptions));
     List<Input> inputs = new ArrayList<>();

@@ -436,6 +436,30 @@ class GeneratedTest {
   }
 
   @Test
+  void anApplicationOfModulesNeedsNoOtherLibrary() throws Exception {
+    String separator = System.getProperty("path.separator");
+    List<String> modules = new ArrayList<>();
+    for (Class<?> one : List.of(Bytes.class, Request.class, Client.class)) {
+      modules.add(
+          Path.of(one.getProtectionDomain().getCodeSource().getLocation().toURI()).toString());
+    }
+    Compiled compiled =
+        Compiled.of(
+            Map.of(
+                "module-info",
+                "module app { requires transitive deponent.client; exports app; }",
+                "app.Coin",
+                """
+                package app;
+                @deponent.client.Contract(abi = "Coin.json") public interface Coin {}
+                """),
+            "-Adeponent.abi=src/test/abi",
+            "--module-path",
+            String.join(separator, modules));
+    assertEquals(List.of(), compiled.diagnostics);
+  }
+
+  @Test
   void codeThatIsLongerThanAConstantIsKept() throws Exception {
     String digits = "60".repeat(70_000);
     String json = "{\"abi\":[],\"bytecode\":{\"object\":\"0x" + digits + "\"}}";
