@@ -56,7 +56,7 @@ public final class Feed<T> implements AutoCloseable, Iterable<Update<T>> {
   private static final long LONGEST_PAUSE = 5_000_000_000L;
 
   /** Blocks of the first range at most. */
-  private static final int FIRST_SPAN = 2_000;
+  private static final int FIRST_SPAN = 200;
 
   /** After so many ranges longer ones are tried again. */
   private static final int TRIED_AGAIN = 16;
@@ -132,7 +132,7 @@ public final class Feed<T> implements AutoCloseable, Iterable<Update<T>> {
   /**
    * The next update; empty if none comes within {@code atMost}, or if the feed or its client is
    * closed. A request that is under way by then is not cut short. A connection that breaks is
-   * waited for; after another failure it may be called again.
+   * waited for; after another failure it may be called again. One thread at a time has its turn.
    *
    * @throws RpcException if the server refuses a request that it should know
    * @throws ProtocolException if an answer is none, or has another form
@@ -323,7 +323,7 @@ public final class Feed<T> implements AutoCloseable, Iterable<Update<T>> {
       ceiling = Math.min(source.longest(), 2 * ceiling);
     }
     if (values > 10_000) {
-      span = Math.max(1, span / 2);
+      span = Math.max(1, span * 5_000 / values);
     } else if (values < 2_500) {
       span = Math.min(ceiling, 2 * span);
     }

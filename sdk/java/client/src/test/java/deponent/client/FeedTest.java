@@ -15,6 +15,7 @@ import deponent.rpc.Provider;
 import deponent.sets.Sets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.Random;
@@ -102,6 +103,10 @@ class FeedTest {
         }
       }
       changes.get();
+      // It may have become shorter than where the feed begins.
+      while (chain.head() < from) {
+        chain.grow(0);
+      }
       chain.grow(2);
       booked.takeUntil(feed, () -> chain.logs(from));
       int before = booked.removed;
@@ -251,6 +256,28 @@ class FeedTest {
         Feed<Log> feed = logs(provider, 0)) {
       new Booked().takeUntil(feed, () -> chain.logs(0));
       assertTrue(chain.asked < 150, chain.asked + " requests");
+    }
+  }
+
+  @Test
+  void aFeedThatIsNotReadAsksForNothing() throws Exception {
+    FakeChain chain = new FakeChain(Sets.random());
+    int[] logs = new int[2_000];
+    Arrays.fill(logs, 1);
+    chain.grow(logs);
+    chain.mostLogs = 20;
+    try (Wire wire = new Wire(chain);
+        Provider provider = connect(wire.at("ws"));
+        Feed<Log> feed = logs(provider, 0)) {
+      Booked booked = new Booked();
+      booked.take(feed.next(LONG).orElseThrow());
+      int asked = chain.asked;
+      assertTrue(asked < 10, asked + " requests");
+      // What was read is taken without another request.
+      booked.take(feed.next(LONG).orElseThrow());
+      chain.grow(logs);
+      assertEquals(asked, chain.asked);
+      booked.takeUntil(feed, () -> chain.logs(0));
     }
   }
 
