@@ -140,6 +140,21 @@ public final class Client implements AutoCloseable {
     return provider.subscribe(to.open(), to.read());
   }
 
+  /**
+   * Whether an account signed a hash: by its key, or as a contract (EIP-1271), also as one that is
+   * not there yet (EIP-6492). A contract decides by its own rules, and may decide otherwise later.
+   *
+   * @param hash what is signed, such as that of a message (EIP-191) or of typed data (EIP-712)
+   */
+  public boolean isSignedBy(Address account, Hash hash, Bytes signature) {
+    return isSignedBy(account, hash, signature, BlockId.LATEST);
+  }
+
+  /** Whether an account signed a hash, as it is after a block. */
+  public boolean isSignedBy(Address account, Hash hash, Bytes signature, BlockId block) {
+    return new SignatureCheck(this, block).isValid(account, hash, signature);
+  }
+
   /** Names of ENS, by the universal resolver at its usual place and gateways over HTTPS. */
   public Ens ens() {
     return new Ens(this);
