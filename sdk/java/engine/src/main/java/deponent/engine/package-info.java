@@ -4,4 +4,7 @@
  * <p>What a caller gives wrongly is an {@link IllegalArgumentException}, what came from outside and
  * does not decode or verify a {@link deponent.eth.MalformedException}. Values cannot be changed.
  */
+@NullMarked
 package deponent.engine;
+
+import org.jspecify.annotations.NullMarked;

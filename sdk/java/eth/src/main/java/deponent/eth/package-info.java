@@ -5,4 +5,7 @@
  * does not decode a {@link deponent.eth.MalformedException}. Values cannot be changed; readers and
  * writers belong to one thread.
  */
+@NullMarked
 package deponent.eth;
+
+import org.jspecify.annotations.NullMarked;
