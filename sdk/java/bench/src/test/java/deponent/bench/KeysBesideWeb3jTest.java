@@ -347,7 +347,7 @@ class KeysBesideWeb3jTest {
       WalletFile theirs = Wallet.create(password, theirs(key).getEcKeyPair(), 1 << 10, 1);
       PrivateKey opened = Keystore.ofJson(json.writeValueAsString(theirs)).decrypt(password);
       assertEquals(key.address(), opened.address());
-      String ours = Keystore.encrypt(key, password, 10).toJson();
+      String ours = Keystore.encrypt(key, password, new Keystore.Scrypt(1 << 10, 8, 1)).toJson();
       WalletFile read = json.readValue(ours, WalletFile.class);
       assertEquals(
           new BigInteger(1, key.toBytes()), Wallet.decrypt(password, read).getPrivateKey());

@@ -4,6 +4,8 @@ import deponent.eth.Bytes;
 import deponent.eth.JsonReader;
 import deponent.eth.JsonWriter;
 import deponent.eth.MalformedException;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Locale;
 import org.bouncycastle.crypto.digests.SHA256Digest;
 import org.bouncycastle.crypto.generators.PKCS5S2ParametersGenerator;
@@ -31,7 +33,17 @@ record KeyDerivation(Bytes salt, int bytes, int rounds, int blocks, int lanes) {
     return new KeyDerivation(salt, bytes, n, r, p);
   }
 
-  byte[] derive(byte[] password) {
+  /** The key of a password, whose bytes do not stay in memory. */
+  byte[] derive(String password) {
+    byte[] bytes = password.getBytes(StandardCharsets.UTF_8);
+    try {
+      return derive(bytes);
+    } finally {
+      Arrays.fill(bytes, (byte) 0);
+    }
+  }
+
+  private byte[] derive(byte[] password) {
     if (blocks == 0) {
       return pbkdf2(password, salt.toBytes(), rounds, bytes);
     }
@@ -45,6 +57,19 @@ record KeyDerivation(Bytes salt, int bytes, int rounds, int blocks, int lanes) {
     PKCS5S2ParametersGenerator pbkdf2 = new PKCS5S2ParametersGenerator(new SHA256Digest());
     pbkdf2.init(password, salt, rounds);
     return ((KeyParameter) pbkdf2.generateDerivedMacParameters(8 * bytes)).getKey();
+  }
+
+  /** Whether these are parameters of scrypt, within the bounds. */
+  static boolean isScrypt(long n, long r, long p) {
+    boolean numbers = n > 1 && Long.bitCount(n) == 1 && r > 0 && p > 0;
+    // Bounded one by one first, so that the products do not overflow.
+    boolean few = n <= MOST_ROUNDS && r <= 1_024 && p <= 1_024;
+    return numbers && few && 128 * n * r <= MOST_MEMORY && n * r * p <= MOST_ROUNDS;
+  }
+
+  static String noScrypt(long n, long r, long p) {
+    String what = "scrypt with n=" + n + ", r=" + r + ", p=" + p;
+    return what + ": n is a power of two; 2^24 rounds, 1 GiB at most";
   }
 
   void write(JsonWriter json) {
@@ -103,12 +128,8 @@ record KeyDerivation(Bytes salt, int bytes, int rounds, int blocks, int lanes) {
     }
 
     private KeyDerivation scrypt(Bytes salt) {
-      boolean numbers = n > 1 && Long.bitCount(n) == 1 && r > 0 && p > 0;
-      // Bounded one by one first, so that the products do not overflow.
-      boolean few = n <= MOST_ROUNDS && r <= 1_024 && p <= 1_024;
-      if (!numbers || !few || 128 * n * r > MOST_MEMORY || n * r * p > MOST_ROUNDS) {
-        throw new MalformedException(
-            "scrypt with n=" + n + ", r=" + r + ", p=" + p + ": a power of two, and 1 GiB at most");
+      if (!isScrypt(n, r, p)) {
+        throw new MalformedException(noScrypt(n, r, p));
       }
       return new KeyDerivation(salt, (int) bytes, (int) n, (int) r, (int) p);
     }

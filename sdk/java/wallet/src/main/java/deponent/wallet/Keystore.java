@@ -76,25 +76,46 @@ public final class Keystore {
     return Presale.ofJson(json).decrypt(password);
   }
 
-  /** Puts a key under a password, by scrypt with 256 MiB: a second or two. */
-  public static Keystore encrypt(PrivateKey key, String password) {
-    return encrypt(key, password, 18);
+  /**
+   * The cost of scrypt (RFC 7914), which takes 128 n r bytes of memory, and time that grows with n
+   * r p. Who guesses passwords pays it for each guess.
+   *
+   * @param n a power of two
+   * @param r blocks of 128 bytes
+   * @param p times that it is done
+   */
+  public record Scrypt(int n, int r, int p) {
+    /** 256 MiB, a second or two: what geth takes. */
+    public static final Scrypt STANDARD = new Scrypt(1 << 18, 8, 1);
+
+    /** 4 MiB, a tenth of a second: geth's for small devices. */
+    public static final Scrypt LIGHT = new Scrypt(1 << 12, 8, 6);
+
+    /**
+     * Checks the bounds.
+     *
+     * @throws IllegalArgumentException if n is no power of two, r or p is not from 1 to 1,024, or
+     *     it takes more than a GiB or 2^24 rounds n r p
+     */
+    public Scrypt {
+      if (!KeyDerivation.isScrypt(n, r, p)) {
+        throw new IllegalArgumentException(KeyDerivation.noScrypt(n, r, p));
+      }
+    }
   }
 
-  /**
-   * Puts a key under a password, by scrypt with 2^{@code logRounds} KiB of memory.
-   *
-   * @throws IllegalArgumentException if {@code logRounds} is not from 10 to 20
-   */
-  public static Keystore encrypt(PrivateKey key, String password, int logRounds) {
-    if (logRounds < 10 || logRounds > 20) {
-      throw new IllegalArgumentException("2^10 to 2^20 rounds are taken, not 2^" + logRounds);
-    }
+  /** Puts a key under a password, by {@link Scrypt#STANDARD}. */
+  public static Keystore encrypt(PrivateKey key, String password) {
+    return encrypt(key, password, Scrypt.STANDARD);
+  }
+
+  /** Puts a key under a password, at a cost that is chosen. */
+  public static Keystore encrypt(PrivateKey key, String password, Scrypt cost) {
     SecureRandom random = new SecureRandom();
     Bytes salt = random(random, 32);
     Bytes iv = random(random, 16);
-    KeyDerivation derivation = KeyDerivation.scrypt(salt, KEY_BYTES, 1 << logRounds, 8, 1);
-    byte[] derived = derivation.derive(password.getBytes(StandardCharsets.UTF_8));
+    KeyDerivation derivation = KeyDerivation.scrypt(salt, KEY_BYTES, cost.n(), cost.r(), cost.p());
+    byte[] derived = derivation.derive(password);
     byte[] secret = key.toBytes();
     try {
       Bytes ciphertext = Bytes.of(cipher(Cipher.ENCRYPT_MODE, derived, iv, secret));
@@ -128,20 +149,23 @@ public final class Keystore {
    * @throws IllegalArgumentException if the password is another, or the keystore was changed
    */
   public PrivateKey decrypt(String password) {
-    byte[] derived = derivation.derive(password.getBytes(StandardCharsets.UTF_8));
+    byte[] derived = derivation.derive(password);
+    byte[] secret = new byte[0];
     try {
       if (!MessageDigest.isEqual(mac(derived, ciphertext).toBytes(), mac.toBytes())) {
         throw new IllegalArgumentException("another password, or a keystore that was changed");
       }
-      byte[] secret = cipher(Cipher.DECRYPT_MODE, derived, iv, ciphertext.toBytes());
+      secret = cipher(Cipher.DECRYPT_MODE, derived, iv, ciphertext.toBytes());
       PrivateKey key = PrivateKey.of(secret);
-      Arrays.fill(secret, (byte) 0);
-      if (address != null && !address.equals(key.address())) {
+      Address its = key.address();
+      if (address != null && !address.equals(its)) {
+        key.destroy();
         throw new IllegalArgumentException(
-            "the keystore says " + address + ", and its key is that of " + key.address());
+            "the keystore says " + address + ", and its key is that of " + its);
       }
       return key;
     } finally {
+      Arrays.fill(secret, (byte) 0);
       Arrays.fill(derived, (byte) 0);
     }
   }

@@ -17,6 +17,9 @@ import org.bouncycastle.crypto.generators.SCrypt;
 import org.junit.jupiter.api.Test;
 
 class KeystoreTest {
+  /** Cheap: a test opens many. */
+  private static final Keystore.Scrypt FEW = new Keystore.Scrypt(1 << 10, 8, 1);
+
   private static String json(Object tree) {
     return switch (tree) {
       case Map<?, ?> map -> {
@@ -92,7 +95,7 @@ class KeystoreTest {
   @Test
   void aKeyIsPutUnderAPasswordAndTakenOut() {
     for (String password : new String[] {"", "foo", "p\u00e4ss \u20ac \ud83d\ude00"}) {
-      Keystore keystore = Keystore.encrypt(KEY, password, 10);
+      Keystore keystore = Keystore.encrypt(KEY, password, FEW);
       assertEquals(KEY.address(), keystore.address().orElseThrow());
       assertFalse(keystore.toJson().contains("7a28b5ba57c5"));
       PrivateKey key = Keystore.ofJson(keystore.toJson()).decrypt(password);
@@ -101,11 +104,18 @@ class KeystoreTest {
           assertThrows(IllegalArgumentException.class, () -> keystore.decrypt(password + "x"));
       assertTrue(thrown.getMessage().startsWith("another password"), thrown.getMessage());
     }
-    assertThrows(IllegalArgumentException.class, () -> Keystore.encrypt(KEY, "", 30));
+    for (int[] wrong :
+        new int[][] {{1 << 21, 8, 1}, {1000, 8, 1}, {1, 8, 1}, {1024, 0, 1}, {1024, 8, -1}}) {
+      assertThrows(
+          IllegalArgumentException.class, () -> new Keystore.Scrypt(wrong[0], wrong[1], wrong[2]));
+    }
+    String light = Keystore.encrypt(KEY, "a", Keystore.Scrypt.LIGHT).toJson();
+    assertTrue(light.contains("\"n\":4096,\"p\":6,\"r\":8"), light);
+    assertEquals(KEY.address(), Keystore.ofJson(light).decrypt("a").address());
   }
 
   private static void refused(String from, String to, String reason) {
-    String json = Keystore.encrypt(KEY, "a", 10).toJson();
+    String json = Keystore.encrypt(KEY, "a", FEW).toJson();
     assertTrue(json.contains(from), json);
     Throwable thrown =
         assertThrows(MalformedException.class, () -> Keystore.ofJson(json.replace(from, to)), to);
@@ -133,7 +143,7 @@ class KeystoreTest {
 
   @Test
   void aKeystoreOfAnotherAccountIsNotOpened() {
-    String json = Keystore.encrypt(KEY, "a", 10).toJson();
+    String json = Keystore.encrypt(KEY, "a", FEW).toJson();
     String other = json.replaceFirst("\"address\":\"..", "\"address\":\"11");
     Throwable thrown =
         assertThrows(IllegalArgumentException.class, () -> Keystore.ofJson(other).decrypt("a"));
@@ -143,7 +153,7 @@ class KeystoreTest {
   @Test
   void changedJsonIsRefusedOrItsKeyTheSame() {
     Random random = Sets.random();
-    byte[] json = Keystore.encrypt(KEY, "a", 10).toJson().getBytes();
+    byte[] json = Keystore.encrypt(KEY, "a", FEW).toJson().getBytes();
     for (int i = 0; i < 300; i++) {
       byte[] changed = json.clone();
       changed[random.nextInt(json.length)] = (byte) (32 + random.nextInt(95));
