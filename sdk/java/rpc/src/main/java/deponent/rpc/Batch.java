@@ -7,7 +7,15 @@ import java.util.function.Consumer;
 
 /**
  * Requests that leave together, in one array of JSON. It belongs to one thread. Arrays of more than
- * 1,000 requests are sent in parts.
+ * 1,000 requests are sent in parts. A request that fails leaves the others alone.
+ *
+ * <pre>{@code
+ * Batch batch = provider.batch();
+ * CompletableFuture<Long> chain = batch.add(chainId);
+ * CompletableFuture<Long> head = batch.add(blockNumber);
+ * batch.send();
+ * System.out.println(chain.join() + " " + head.join());
+ * }</pre>
  */
 public final class Batch {
   /** Requests in one array at most: servers refuse more. */
@@ -27,7 +35,10 @@ public final class Batch {
     }
   }
 
-  /** Adds a request, whose result comes after {@link #send}. Batches are not retried. */
+  /**
+   * Adds a request, whose result comes after {@link #send}. It is not retried; where a WebSocket or
+   * Unix socket is lost, a repeatable one is sent again, alone.
+   */
   public <T> CompletableFuture<T> add(Request<T> request) {
     Part<T> part = new Part<>(request, new CallFuture<>());
     parts.add(part);

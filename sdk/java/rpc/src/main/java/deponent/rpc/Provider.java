@@ -5,7 +5,8 @@ import java.util.concurrent.CompletableFuture;
 
 /**
  * A server of JSON-RPC, or several. All methods may be called from many threads; blocking ones
- * belong on virtual threads where there are many.
+ * belong on virtual threads where there are many. A provider is made once and shared: it keeps its
+ * connections, and makes lost ones anew.
  *
  * <pre>{@code
  * try (Provider provider = Provider.at("wss://eth.example/KEY").connect()) {
@@ -64,7 +65,7 @@ public interface Provider extends AutoCloseable {
    */
   <T> CompletableFuture<T> requestAsync(Request<T> request);
 
-  /** Begins a JSON-RPC batch. */
+  /** Begins a JSON-RPC batch: requests that leave in one array, and are answered so. */
   Batch batch();
 
   /**
@@ -77,7 +78,10 @@ public interface Provider extends AutoCloseable {
    */
   <T> Subscription<T> subscribe(Request<String> open, Decoder<T> read);
 
-  /** Ends connections, subscriptions and all that waits. */
+  /**
+   * Ends connections, subscriptions and all that waits; those of its providers, too, if it is of
+   * several. What is asked from then on fails as CLOSED.
+   */
   @Override
   void close();
 }

@@ -11,7 +11,19 @@ import java.util.function.Supplier;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
-/** The settings of a {@link Provider}. */
+/**
+ * The settings of a {@link Provider}, each with a default. It can be used again: each {@link
+ * #connect} makes a provider of its own.
+ *
+ * <pre>{@code
+ * Provider provider =
+ *     Provider.at("wss://eth.example")
+ *         .bearer(tokens::fresh)
+ *         .timeout(Duration.ofSeconds(5))
+ *         .rate(25, 50)
+ *         .connect();
+ * }</pre>
+ */
 public final class ProviderBuilder {
   final Endpoint endpoint;
   final List<String> headers = new ArrayList<>();
@@ -62,7 +74,11 @@ public final class ProviderBuilder {
     return value;
   }
 
-  /** Sends {@code Authorization: Bearer} with a new token for each HTTP request or handshake. */
+  /**
+   * Sends {@code Authorization: Bearer} with a new token for each HTTP request or handshake.
+   * Without one, the user of an address such as {@code https://user:password@host} is sent, if it
+   * has one.
+   */
   public ProviderBuilder bearer(Supplier<String> token) {
     bearer = Objects.requireNonNull(token);
     return this;
@@ -82,7 +98,8 @@ public final class ProviderBuilder {
   }
 
   /**
-   * Requests in flight at most; 1,024. More wait for one to end.
+   * Requests in flight at most; 1,024. More wait for one to end, up to their deadlines, and fail as
+   * BUSY then. Over HTTP they share 256 connections.
    *
    * @throws IllegalArgumentException if it is not from 1 to 65,536
    */
@@ -95,7 +112,8 @@ public final class ProviderBuilder {
   }
 
   /**
-   * Bytes of an answer at most; 2 GiB. A longer one ends the connection.
+   * Bytes of an answer at most; 2 GiB. A longer one is a {@link deponent.eth.ProtocolException},
+   * and ends the connection.
    *
    * @throws IllegalArgumentException if it is not positive
    */
@@ -107,7 +125,10 @@ public final class ProviderBuilder {
     return this;
   }
 
-  /** Takes certificates and keys from {@code context}. Host names are verified all the same. */
+  /**
+   * Takes certificates and keys from {@code context}; Java's default context else. Host names are
+   * verified all the same.
+   */
   public ProviderBuilder ssl(SSLContext context) {
     ssl = Objects.requireNonNull(context);
     return this;
@@ -152,13 +173,16 @@ public final class ProviderBuilder {
     return this;
   }
 
-  /** Completes futures on {@code executor}; on virtual threads by default. */
+  /**
+   * Completes futures on {@code executor}, and with them what depends on them; on virtual threads
+   * by default. One task completes those whose answers came together.
+   */
   public ProviderBuilder callbacks(Executor executor) {
     callbacks = Objects.requireNonNull(executor);
     return this;
   }
 
-  /** Tells {@code listener} of requests and connections. */
+  /** Tells {@code listener} of requests and connections; none by default. */
   public ProviderBuilder listener(Listener listener) {
     this.listener = Objects.requireNonNull(listener);
     return this;

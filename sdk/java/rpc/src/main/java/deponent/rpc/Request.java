@@ -57,7 +57,10 @@ public final class Request<T> {
     return of(method, params, JsonReader::nextJson);
   }
 
-  /** The same, which may be sent again after a connection broke: it changes nothing. */
+  /**
+   * The same, which may be sent again after a connection broke or the server had too much to do: it
+   * changes nothing. No request is by itself.
+   */
   public Request<T> repeatable() {
     return new Request<>(method, params, result, timeout, true);
   }
