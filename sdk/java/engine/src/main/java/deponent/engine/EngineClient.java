@@ -131,7 +131,10 @@ public final class EngineClient implements AutoCloseable {
       return this;
     }
 
-    /** The wire; without it the fastest that the server has. */
+    /**
+     * The wire; without it the fastest that the server has. {@link Wire#DESCRIPTOR} is {@link
+     * Wire#SSZ} where the address is no Unix socket, or the module is not there.
+     */
     public Builder wire(Wire wire) {
       this.wire = Objects.requireNonNull(wire);
       return this;
@@ -193,8 +196,8 @@ public final class EngineClient implements AutoCloseable {
 
     /**
      * Connects. Where no wire was named the server is asked for {@code GET
-     * /engine/v1/capabilities}: {@link Wire#SSZ} if it answers, {@link Wire#JSON} if not, and over
-     * a WebSocket.
+     * /engine/v1/capabilities}: {@link Wire#DESCRIPTOR} or {@link Wire#SSZ} if it answers, {@link
+     * Wire#JSON} if not, and over a WebSocket.
      *
      * @throws TransportException if nobody listens, or the token is refused
      * @throws IllegalArgumentException if the wire needs HTTP or a Unix socket, and the address is
@@ -205,9 +208,13 @@ public final class EngineClient implements AutoCloseable {
       if (chosen == Wire.JSON || chosen == null && isWebSocket()) {
         return new EngineClient(this, Wire.JSON, new JsonCalls(connection(address).connect()));
       }
-      Http http = connection(address).http();
+      ProviderBuilder connection = connection(address);
+      Optional<Http> byDescriptor =
+          chosen == Wire.SSZ ? Optional.empty() : connection.httpByDescriptor();
+      Http http = byDescriptor.orElseGet(connection::http);
+      Wire best = byDescriptor.isPresent() ? Wire.DESCRIPTOR : Wire.SSZ;
       if (chosen != null) {
-        return new EngineClient(this, chosen, new RestCalls(http));
+        return new EngineClient(this, best, new RestCalls(http));
       }
       boolean hasRest = false;
       try {
@@ -218,7 +225,7 @@ public final class EngineClient implements AutoCloseable {
         }
       }
       return hasRest
-          ? new EngineClient(this, Wire.SSZ, new RestCalls(http))
+          ? new EngineClient(this, best, new RestCalls(http))
           : new EngineClient(this, Wire.JSON, new JsonCalls(connection(address).connect()));
     }
 

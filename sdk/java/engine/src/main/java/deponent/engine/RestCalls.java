@@ -82,9 +82,15 @@ final class RestCalls implements Calls {
     if (status == 200 || status == 204) {
       return answer;
     }
+    try (answer) {
+      throw refusal(answer, status);
+    }
+  }
+
+  private static RuntimeException refusal(Http.Answer answer, int status) {
     boolean isProblem = answer.header("content-type").orElse("").startsWith(PROBLEM);
     boolean isTransport = status == 401 || status == 403 || status == 429 || status == 503;
-    throw isProblem && !isTransport ? problem(answer) : answer.failure();
+    return isProblem && !isTransport ? problem(answer) : answer.failure();
   }
 
   private static RuntimeException problem(Http.Answer answer) {
@@ -123,17 +129,41 @@ final class RestCalls implements Calls {
   }
 
   private static <T> T read(String name, Http.Answer answer, Function<Memory, T> reader) {
-    return read(name, () -> reader.apply(Memory.of(answer.body())));
+    try (answer) {
+      return read(name, () -> reader.apply(Memory.of(answer.body())));
+    }
+  }
+
+  /** Reads an answer in whose memory a witness stays, which gives it back. */
+  private static <T> T hold(
+      String name,
+      Http.Answer answer,
+      Function<Memory, T> reader,
+      Function<T, Optional<Witness>> witness) {
+    boolean isHeld = false;
+    try {
+      T read = read(name, () -> reader.apply(Memory.of(answer.body())));
+      Optional<Witness> found = witness.apply(read);
+      found.ifPresent(holds -> holds.releasedBy(answer::close));
+      isHeld = found.isPresent();
+      return read;
+    } finally {
+      if (!isHeld) {
+        answer.close();
+      }
+    }
   }
 
   private static <T> T readJson(String name, Http.Answer answer, Decoder<T> reader) {
     return read(
         name,
         () -> {
-          JsonReader json = new JsonReader(answer.copy(SHORT));
-          T value = reader.read(json);
-          json.finish();
-          return value;
+          try (answer) {
+            JsonReader json = new JsonReader(answer.copy(SHORT));
+            T value = reader.read(json);
+            json.finish();
+            return value;
+          }
         });
   }
 
@@ -145,7 +175,11 @@ final class RestCalls implements Calls {
       return fork -> {
         Http.Answer answer = post(name, "payloads/witness", fork, body, LONG, true);
         Optional<Timings> timings = answer.header(TIMINGS).flatMap(Timings::read);
-        return read(name, answer, input -> AnswersSsz.withWitness(input, timings));
+        return hold(
+            name,
+            answer,
+            input -> AnswersSsz.withWitness(input, timings),
+            PayloadWithWitness::witness);
       };
     }
     String name = "engine_newPayload";
@@ -180,14 +214,15 @@ final class RestCalls implements Calls {
   @Override
   public Witness witness(Hash block) {
     Http.Answer answer = get("witness", "witnesses/" + block, null, LONG);
-    return read("witness", answer, Witness::ofSsz);
+    return hold("witness", answer, Witness::ofSsz, Optional::of);
   }
 
   @Override
   public StatelessInput statelessInput(Hash block, boolean withPublicKeys) {
     String query = withPublicKeys ? "?public_keys=true" : "";
     Http.Answer answer = get("stateless input", "stateless-inputs/" + block + query, null, LONG);
-    return read("stateless input", answer, StatelessInput::ofSsz);
+    return hold(
+        "stateless input", answer, StatelessInput::ofSsz, input -> Optional.of(input.witness()));
   }
 
   @Override

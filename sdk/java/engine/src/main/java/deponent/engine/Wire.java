@@ -8,5 +8,10 @@ public enum Wire {
    */
   JSON,
   /** The REST Engine API (execution-apis #793): SSZ in the bodies. */
-  SSZ
+  SSZ,
+  /**
+   * The same over a Unix socket, with large answers as memory of the server: mapped, and not
+   * copied. It needs the module {@code deponent-descriptor}, so Java 22 and Linux.
+   */
+  DESCRIPTOR
 }

@@ -12,6 +12,7 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -42,6 +43,9 @@ public final class Witness implements AutoCloseable {
   private final Items nodes;
   private final Items codes;
   private final Items headers;
+
+  /** Gives the memory back that the items are in, once; null where that is the collector's. */
+  private final AtomicReference<@Nullable Runnable> release = new AtomicReference<>();
 
   /** The nodes by their hash, once that was needed. */
   private volatile @Nullable NodeIndex index;
@@ -273,12 +277,23 @@ public final class Witness implements AutoCloseable {
     return known;
   }
 
+  /** The same, whose memory is given back by {@code action} when it is closed. */
+  Witness releasedBy(Runnable action) {
+    release.set(action);
+    return this;
+  }
+
   /**
-   * Gives the memory back as soon as no view of it is left. Items are not read after that: it is an
-   * {@link IllegalStateException}.
+   * Gives the memory back: memory of the server at once, and other as soon as no view of it is
+   * left. Items are not read after that: it is an {@link IllegalStateException}, of views in memory
+   * of the server too.
    */
   @Override
   public void close() {
+    Runnable action = release.getAndSet(null);
+    if (action != null) {
+      action.run();
+    }
     nodes.close();
     codes.close();
     headers.close();

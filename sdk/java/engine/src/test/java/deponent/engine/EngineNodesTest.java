@@ -18,6 +18,7 @@ import deponent.eth.TransportException;
 import deponent.eth.TransportException.Kind;
 import deponent.eth.Wei;
 import deponent.rpc.Request;
+import deponent.sets.Node;
 import deponent.wallet.Blobs;
 import deponent.wallet.PrivateKey;
 import java.io.IOException;

@@ -8,6 +8,7 @@ import deponent.engine.WitnessNotice.Status;
 import deponent.eth.Hash;
 import deponent.eth.JsonReader;
 import deponent.eth.MalformedException;
+import deponent.sets.Node;
 import java.io.Closeable;
 import java.io.IOException;
 import java.net.InetAddress;

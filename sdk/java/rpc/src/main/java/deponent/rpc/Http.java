@@ -5,6 +5,7 @@ import deponent.eth.ProtocolException;
 import deponent.eth.TransportException;
 import deponent.eth.TransportException.Kind;
 import deponent.rpc.Listener.Outcome;
+import deponent.rpc.internal.Descriptors;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -15,11 +16,21 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Queue;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -47,6 +58,11 @@ public final class Http implements AutoCloseable {
   /** Bytes of a body that a message shows. */
   private static final int SHOWN = 4_096;
 
+  /** The header that asks for memory of the server, and that names the file in the answer. */
+  private static final String DESCRIPTOR = "deponent-descriptor";
+
+  private static final Pattern FILE = Pattern.compile("([0-9]{1,18});length=([0-9]{1,18})");
+
   private final Settings settings;
   private final Semaphore permits;
   private final ReentrantLock lock = new ReentrantLock();
@@ -54,8 +70,16 @@ public final class Http implements AutoCloseable {
   private final Set<Connection> open = ConcurrentHashMap.newKeySet();
   private volatile boolean closed;
 
-  Http(Settings settings) {
+  private final @Nullable Descriptors descriptors;
+
+  /** Runs calls of virtual threads, which must not block in native code. */
+  private final ExecutorService platform =
+      Executors.newCachedThreadPool(
+          Thread.ofPlatform().daemon().name("deponent-http-", 0).factory());
+
+  Http(Settings settings, @Nullable Descriptors descriptors) {
     this.settings = settings;
+    this.descriptors = descriptors;
     permits = new Semaphore(Math.min(CONNECTIONS, settings.inFlight));
   }
 
@@ -96,16 +120,35 @@ public final class Http implements AutoCloseable {
     }
   }
 
-  /** An answer, which was read whole. */
-  public static final class Answer {
+  /**
+   * An answer, which was read whole. It is closed by who asked: memory of the server is given back
+   * then, and its buffers are read no more.
+   */
+  public static final class Answer implements AutoCloseable {
     private final Head head;
     private final String from;
     private final List<ByteBuffer> body;
+    private final AtomicReference<@Nullable Runnable> release;
 
-    private Answer(Head head, String from, List<ByteBuffer> body) {
+    private Answer(Head head, String from, List<ByteBuffer> body, @Nullable Runnable release) {
       this.head = head;
       this.from = from;
       this.body = body;
+      this.release = new AtomicReference<>(release);
+    }
+
+    /** Gives memory of the server back, if the body is in it. */
+    @Override
+    public void close() {
+      Runnable once = release.getAndSet(null);
+      if (once != null) {
+        once.run();
+      }
+    }
+
+    /** Whether the body is memory of the server. */
+    public boolean isMapped() {
+      return release.get() != null;
     }
 
     /** The status, such as 200. */
@@ -119,8 +162,8 @@ public final class Http implements AutoCloseable {
     }
 
     /**
-     * The body, in buffers of 64 MiB but for the last. Those of 64 KiB and more are outside of the
-     * heap, and were read into without a copy.
+     * The body, in buffers of one length, a power of two, but for the last. Those of 64 KiB and
+     * more are outside of the heap, and were read into without a copy.
      */
     public List<ByteBuffer> body() {
       return body.stream().map(ByteBuffer::duplicate).toList();
@@ -164,10 +207,14 @@ public final class Http implements AutoCloseable {
     final Body body;
     boolean used;
 
+    /** Files of the server that are read no more, for the next request to say so. */
+    final Queue<Long> released = new ConcurrentLinkedQueue<>();
+
     Connection(long deadline) {
       guard = Guard.until(deadline);
+      Descriptors by = descriptors;
       try {
-        sock = Sock.direct(settings, guard);
+        sock = by == null ? Sock.direct(settings, guard) : Passing.open(by, settings, guard);
       } catch (RuntimeException failure) {
         guard.close();
         throw failure;
@@ -202,7 +249,8 @@ public final class Http implements AutoCloseable {
     long bytes = 0;
     try {
       acquire(deadline);
-      Answer answer = exchange(ask, deadline);
+      boolean handOver = descriptors != null && Thread.currentThread().isVirtual();
+      Answer answer = handOver ? onPlatform(ask, deadline) : exchange(ask, deadline);
       outcome = answer.status() / 100 == 2 ? Outcome.RESULT : Outcome.ERROR;
       bytes = answer.bytes();
       return answer;
@@ -216,6 +264,37 @@ public final class Http implements AutoCloseable {
       long received = bytes;
       long took = Times.now() - begun;
       settings.tell(listener -> listener.answered(ask.name(), took, received, ended));
+    }
+  }
+
+  private Answer onPlatform(Ask ask, long deadline) {
+    CompletableFuture<Answer> answer = new CompletableFuture<>();
+    try {
+      platform.execute(
+          () -> {
+            try {
+              Answer found = exchange(ask, deadline);
+              if (!answer.complete(found)) {
+                found.close();
+              }
+            } catch (RuntimeException | Error failure) {
+              answer.completeExceptionally(failure);
+            }
+          });
+      return answer.get();
+    } catch (RejectedExecutionException shut) {
+      permits.release();
+      throw new TransportException(Kind.CLOSED, false, ask.name() + ": it is closed", shut);
+    } catch (InterruptedException interrupted) {
+      answer.cancel(false);
+      Thread.currentThread().interrupt();
+      throw new TransportException(Kind.TIMEOUT, true, ask.name() + ": interrupted", interrupted);
+    } catch (ExecutionException failed) {
+      Throwable failure = failed.getCause();
+      if (failure instanceof EthException) {
+        failure.fillInStackTrace();
+      }
+      throw Call.unchecked(failure);
     }
   }
 
@@ -311,7 +390,7 @@ public final class Http implements AutoCloseable {
       began = true;
       over.body.longest(ask.answerBytes());
       over.body.begin(head);
-      Answer answer = new Answer(head, settings.endpoint.toString(), read(over.body));
+      Answer answer = answer(over, head, ask.answerBytes());
       keep = over.body.isWhole() && head.minor() == 1 && !head.has("connection", "close");
       return answer;
     } catch (IOException failure) {
@@ -339,6 +418,54 @@ public final class Http implements AutoCloseable {
     }
   }
 
+  private Answer answer(Connection over, Head head, long most) throws IOException {
+    String from = settings.endpoint.toString();
+    List<ByteBuffer> body = read(over.body);
+    String named = head.header(DESCRIPTOR);
+    if (named == null || !(over.sock instanceof Passing passing)) {
+      return new Answer(head, from, body, null);
+    }
+    Matcher matcher = FILE.matcher(named);
+    if (!matcher.matches()) {
+      throw Head.wrong("no file and its length: " + Head.quoted(named));
+    }
+    long id = Long.parseLong(matcher.group(1));
+    long length = Long.parseLong(matcher.group(2));
+    if (length > most) {
+      throw Bounded.tooLong(most);
+    }
+    Descriptors.Mapping mapping;
+    try {
+      mapping = passing.connection.map(length);
+    } catch (IOException failure) {
+      throw Head.wrong("a body by descriptor: " + failure.getMessage());
+    }
+    return new Answer(
+        head,
+        from,
+        mapping.buffers(),
+        () -> {
+          mapping.close();
+          over.released.add(id);
+        });
+  }
+
+  /** Asks for memory of the server, and gives back what is read no more. */
+  private static void askForDescriptor(Connection over, StringBuilder head) throws IOException {
+    if (!(over.sock instanceof Passing passing)) {
+      return;
+    }
+    passing.connection.expect();
+    head.append("Deponent-Descriptor: 1\r\n");
+    List<String> ids = new ArrayList<>();
+    for (Long id = over.released.poll(); id != null; id = over.released.poll()) {
+      ids.add(id.toString());
+    }
+    if (!ids.isEmpty()) {
+      head.append("Deponent-Release: ").append(String.join(",", ids)).append("\r\n");
+    }
+  }
+
   private void send(Connection over, Ask ask) throws IOException {
     StringBuilder head = new StringBuilder(256);
     head.append(ask.method()).append(' ').append(ask.target()).append(" HTTP/1.1\r\nHost: ");
@@ -346,6 +473,7 @@ public final class Http implements AutoCloseable {
     head.append(unix ? "localhost" : settings.endpoint.authority()).append("\r\n");
     settings.headersTo(head);
     ask.headers().forEach(header -> head.append(header).append("\r\n"));
+    askForDescriptor(over, head);
     byte[] body = ask.body();
     if (body != null) {
       head.append("Content-Length: ").append(body.length).append("\r\n");
@@ -397,6 +525,7 @@ public final class Http implements AutoCloseable {
   @Override
   public void close() {
     closed = true;
+    platform.shutdown();
     open.forEach(Connection::close);
     lock.lock();
     try {

@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.Executor;
 import java.util.function.Supplier;
 import javax.net.ssl.SSLContext;
@@ -224,6 +225,18 @@ public final class ProviderBuilder {
     if (endpoint.kind() == Endpoint.Kind.WEB_SOCKET) {
       throw new IllegalArgumentException("no address of HTTP: " + endpoint);
     }
-    return new Http(new Settings(this));
+    return new Http(new Settings(this), null);
+  }
+
+  /**
+   * The same over a Unix socket, where large answers come as memory of the server: mapped, and not
+   * copied. It asks for that in each request ({@code Deponent-Descriptor}). Empty where the address
+   * is another one, or there is no module {@code deponent-descriptor}, which needs Java 22 and
+   * Linux.
+   */
+  public Optional<Http> httpByDescriptor() {
+    return endpoint.kind() == Endpoint.Kind.UNIX
+        ? Passing.service().map(service -> new Http(new Settings(this), service))
+        : Optional.empty();
   }
 }

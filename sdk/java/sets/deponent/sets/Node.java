@@ -1,4 +1,4 @@
-package deponent.engine;
+package deponent.sets;
 
 import static org.junit.jupiter.api.Assertions.fail;
 
@@ -16,20 +16,20 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /** A node that a test starts, ours or geth, in a folder of its own. */
-final class Node implements AutoCloseable {
+public final class Node implements AutoCloseable {
   private final Process process;
-  final Path folder;
+  public final Path folder;
 
   /** {@code http://} of the Engine API's port. */
-  final String engine;
+  public final String engine;
 
   /** {@code http://} of the public port. */
-  final String http;
+  public final String http;
 
   /** {@code unix:} of the socket. */
-  final String socket;
+  public final String socket;
 
-  final Path secret;
+  public final Path secret;
 
   private Node(Process process, Path folder, String engine, String http, Path socket, Path secret) {
     this.process = process;
@@ -41,7 +41,7 @@ final class Node implements AutoCloseable {
   }
 
   /** Ours, by {@code DEPONENT_BINARY}; null where there is none. */
-  static Node ours(String genesis) throws IOException {
+  public static Node ours(String genesis) throws IOException {
     String named = System.getenv("DEPONENT_BINARY");
     Path program = named == null ? null : Path.of(named);
     if (program == null || !Files.isExecutable(program)) {
@@ -70,7 +70,7 @@ final class Node implements AutoCloseable {
   }
 
   /** geth: {@code GETH}, on the path, or in {@code ~/go/bin}; null where there is none. */
-  static Node geth(String genesis) throws Exception {
+  public static Node geth(String genesis) throws Exception {
     Path program = gethProgram();
     if (program == null) {
       System.out.println(
@@ -145,7 +145,7 @@ final class Node implements AutoCloseable {
   }
 
   /** The public port or the Engine API's over a WebSocket. */
-  static String webSocket(String http) {
+  public static String webSocket(String http) {
     return http.replace("http:", "ws:");
   }
 

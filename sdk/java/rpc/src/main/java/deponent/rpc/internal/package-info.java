@@ -1,0 +1,2 @@
+/** For the modules of this SDK alone. */
+package deponent.rpc.internal;
