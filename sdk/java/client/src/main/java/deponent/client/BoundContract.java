@@ -21,22 +21,30 @@ public final class BoundContract {
   private final @Nullable Account account;
   private final Address address;
   private final Abi abi;
+  private final BlockId block;
 
-  private BoundContract(Client client, @Nullable Account account, Address address, Abi abi) {
+  private BoundContract(
+      Client client, @Nullable Account account, Address address, Abi abi, BlockId block) {
     this.client = Objects.requireNonNull(client);
     this.account = account;
     this.address = Objects.requireNonNull(address);
     this.abi = Objects.requireNonNull(abi);
+    this.block = Objects.requireNonNull(block);
   }
 
   /** A contract to which no transactions are sent. */
   public static BoundContract at(Client client, Address address, Abi abi) {
-    return new BoundContract(client, null, address, abi);
+    return new BoundContract(client, null, address, abi, BlockId.LATEST);
   }
 
   /** A contract to which {@code account} sends transactions; it is the sender of calls, too. */
   public static BoundContract at(Account account, Address address, Abi abi) {
-    return new BoundContract(account.client(), account, address, abi);
+    return new BoundContract(account.client(), account, address, abi, BlockId.LATEST);
+  }
+
+  /** The same contract, called on the state after a block; by default that is the latest. */
+  public BoundContract at(BlockId block) {
+    return new BoundContract(client, account, address, abi, block);
   }
 
   /** The contract's address. */
@@ -63,7 +71,7 @@ public final class BoundContract {
    */
   public <T> T call(Call call, Function<Bytes, T> result) {
     try {
-      return result.apply(client.call(call));
+      return result.apply(client.call(call, block));
     } catch (RevertException revert) {
       throw revert.with(abi);
     }
@@ -72,7 +80,7 @@ public final class BoundContract {
   /** The same as a future. */
   public <T> CompletableFuture<T> callAsync(Call call, Function<Bytes, T> result) {
     return client
-        .async(Eth.call(call))
+        .async(Eth.call(call, block))
         .handle(
             (returned, failure) -> {
               if (failure == null) {
@@ -87,7 +95,7 @@ public final class BoundContract {
 
   /** The request of a call, whose answer is read. */
   public <T> Request<T> request(Call call, Function<Bytes, T> result) {
-    Request<Bytes> plain = Eth.call(call);
+    Request<Bytes> plain = Eth.call(call, block);
     return Request.of(
             plain.method(), plain.params(), json -> result.apply(plain.result().read(json)))
         .repeatable();

@@ -30,6 +30,8 @@ import java.lang.annotation.Target;
  * Erc20 token = Erc20Contract.at(account, address);
  * }</pre>
  *
+ * <p>A method {@code Address address()} may be declared as well: it is the contract's.
+ *
  * <p>Integers are {@code BigInteger}, those without a sign {@code Wei} too, up to 64 bits {@code
  * long}, up to 32 bits {@code int}; {@code bytes32} is {@code Hash} or {@code Bytes}, other bytes
  * are {@code Bytes}; arrays are {@code List}s, tuples and several results are records.

@@ -3,6 +3,7 @@ package deponent.client;
 import deponent.eth.AbiError;
 import deponent.eth.AbiReader;
 import deponent.eth.RevertException;
+import deponent.eth.RpcException;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Function;
@@ -40,12 +41,14 @@ public final class ContractError<T> {
   }
 
   /**
-   * The record, if it is this error with which a contract reverted.
+   * The record, if it is this error with which a contract reverted. Errors of a batch are taken as
+   * the server told of them.
    *
    * @throws deponent.eth.MalformedException if it is, and its values do not decode
    */
-  public Optional<T> in(RevertException revert) {
-    return abi.isIn(revert.revertData())
+  public Optional<T> in(RpcException error) {
+    return Reverts.decoded(error, Reverts.NONE) instanceof RevertException revert
+            && abi.isIn(revert.revertData())
         ? Optional.of(record.apply(AbiReader.of(abi, revert.revertData())))
         : Optional.empty();
   }

@@ -21,6 +21,7 @@ final class ContractSource {
   private static final List<String> IMPORTS =
       List.of(
           "deponent.client.Account",
+          "deponent.client.BlockId",
           "deponent.client.BoundContract",
           "deponent.client.Call",
           "deponent.client.Client",
@@ -239,6 +240,11 @@ final class ContractSource {
     line("  /** The contract at {@code address}, to which {@code account} sends transactions. */");
     line("  public static ", self, " at(Account account, Address address) {");
     line("    return new ", self, "(BoundContract.at(account, address, ABI));");
+    line("  }");
+    line();
+    line("  /** The same contract, called on the state after {@code block}. */");
+    line("  public ", self, " at(BlockId block) {");
+    line("    return new ", self, "(this.contract.at(block));");
     line("  }");
     line();
     line("  /** The contract's address. */");

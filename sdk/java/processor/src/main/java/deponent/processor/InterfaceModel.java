@@ -149,7 +149,7 @@ final class InterfaceModel {
     AnnotationMirror send = annotation(method, SEND);
     boolean isAbstract = method.getModifiers().contains(Modifier.ABSTRACT);
     if (view == null && send == null) {
-      if (isAbstract) {
+      if (isAbstract && !isAddress(method)) {
         throw new Fault(method, "a method of a contract has @View or @Send, or a body");
       }
       return;
@@ -165,6 +165,13 @@ final class InterfaceModel {
     checkSelector(method, annotation, abi);
     Model.Function function = view != null ? viewed(method, abi) : sent(method, annotation, abi);
     model.functions.add(function);
+  }
+
+  /** Whether it is the method that each class has. */
+  private static boolean isAddress(ExecutableElement method) {
+    return method.getSimpleName().contentEquals("address")
+        && method.getParameters().isEmpty()
+        && JavaTypes.named(method.getReturnType(), "deponent.eth.Address");
   }
 
   private AbiFunction function(ExecutableElement method, AnnotationMirror annotation) throws Fault {

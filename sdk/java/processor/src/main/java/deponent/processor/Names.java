@@ -23,6 +23,7 @@ final class Names {
           "Account",
           "Address",
           "BigDecimal",
+          "BlockId",
           "BigInteger",
           "Boolean",
           "Bytes",

@@ -13,6 +13,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
+import javax.annotation.processing.Processor;
 import javax.tools.Diagnostic;
 import javax.tools.DiagnosticCollector;
 import javax.tools.FileObject;
@@ -37,6 +38,12 @@ final class Compiled {
 
   /** Compiles sources by the names of their classes; warnings count. */
   static Compiled of(Map<String, String> sources, String... moreOptions) {
+    return of(List.of(new ContractProcessor()), sources, moreOptions);
+  }
+
+  /** The same, with these processors. */
+  static Compiled of(
+      List<Processor> processors, Map<String, String> sources, String... moreOptions) {
     JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
     DiagnosticCollector<JavaFileObject> diagnostics = new DiagnosticCollector<>();
     List<String> options = new ArrayList<>(List.of("--release", "21"));
@@ -51,7 +58,7 @@ final class Compiled {
     try (StandardJavaFileManager files = compiler.getStandardFileManager(diagnostics, null, null)) {
       JavaCompiler.CompilationTask task =
           compiler.getTask(null, new Memory(files, outputs), diagnostics, options, null, inputs);
-      task.setProcessors(List.of(new ContractProcessor()));
+      task.setProcessors(processors);
       task.call();
     } catch (IOException error) {
       throw new UncheckedIOException(error);

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import deponent.client.BlockId;
 import deponent.client.Client;
 import deponent.client.ContractError;
 import deponent.client.ContractEvent;
@@ -15,9 +16,12 @@ import deponent.eth.Address;
 import deponent.eth.Bytes;
 import deponent.eth.Hash;
 import deponent.eth.RevertException;
+import deponent.eth.RpcException;
 import deponent.eth.Wei;
 import deponent.rpc.Request;
 import deponent.sets.Sets;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.math.BigInteger;
@@ -29,9 +33,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Random;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import javax.annotation.processing.AbstractProcessor;
+import javax.annotation.processing.RoundEnvironment;
+import javax.lang.model.SourceVersion;
+import javax.lang.model.element.TypeElement;
 import org.junit.jupiter.api.Test;
 
 /** Generated code encodes and decodes as the dynamic codec does. */
@@ -155,6 +164,7 @@ class GeneratedTest {
 
       interface Base {
         @View("name() returns (string)") String name();
+        Address address();
       }
       """;
 
@@ -177,6 +187,10 @@ class GeneratedTest {
     assertEquals(balanceOf.encode(FRIEND), echo.data);
     assertTrue(echo.call.contains("\"to\":\"" + FRIEND.toString().toLowerCase() + "\""), echo.call);
     assertEquals(Wei.of(5), invoke(token, "balance", FRIEND));
+    assertTrue(echo.call.endsWith(",\"latest\"]"), echo.call);
+    Object before = type.getMethod("at", BlockId.class).invoke(token, BlockId.of(255));
+    assertEquals(Wei.of(5), invoke(before, "balance", FRIEND));
+    assertTrue(echo.call.endsWith(",\"0xff\"]"), echo.call);
     assertEquals(number, ((CompletableFuture<?>) invoke(token, "balanceAsync", FRIEND)).join());
     Request<?> request = (Request<?>) invoke(token, "balanceRequest", FRIEND);
     assertTrue(request.isRepeatable());
@@ -269,6 +283,8 @@ class GeneratedTest {
     assertEquals("Low[have=7, why=poor]", low.in(thrown).orElseThrow().toString());
     RevertException other = RevertException.of(3, "execution reverted", Bytes.EMPTY, all);
     assertTrue(low.in(other).isEmpty());
+    RpcException told = new RpcException(-32000, "reverted", "\"" + revert + "\"");
+    assertEquals("Low[have=7, why=poor]", low.in(told).orElseThrow().toString());
   }
 
   @Test
@@ -317,6 +333,7 @@ class GeneratedTest {
         Bytes initCode[String, BigInteger]
         CoinContract at[Account, Address]
         CoinContract at[Account, Receipt]
+        CoinContract at[BlockId]
         CoinContract at[Client, Address]
         List echo[List]
         PendingTransaction buy[int, Wei]
@@ -433,6 +450,50 @@ class GeneratedTest {
     assertEquals("Bytes[parts=[0x34]]", result.toString());
     Bytes expected = all.encode(List.of(List.of(FRIEND, Bytes.of("0x12"))), List.of(1, 2));
     assertEquals(expected, echo.data);
+  }
+
+  /** Another processor, which writes a record when it is run first. */
+  private static final class Writer extends AbstractProcessor {
+    @Override
+    public Set<String> getSupportedAnnotationTypes() {
+      return Set.of("*");
+    }
+
+    @Override
+    public SourceVersion getSupportedSourceVersion() {
+      return SourceVersion.latestSupported();
+    }
+
+    @Override
+    public boolean process(Set<? extends TypeElement> annotations, RoundEnvironment round) {
+      if (processingEnv.getElementUtils().getTypeElement("app.Point") == null) {
+        try (var out = processingEnv.getFiler().createSourceFile("app.Point").openWriter()) {
+          out.write("package app; public record Point(int x, int y) {}");
+        } catch (IOException failed) {
+          throw new UncheckedIOException(failed);
+        }
+      }
+      return false;
+    }
+  }
+
+  @Test
+  void recordsThatAnotherProcessorWritesAreWaitedFor() throws Exception {
+    Compiled compiled =
+        Compiled.of(
+            List.of(new Writer(), new ContractProcessor()),
+            Map.of(
+                "app.Map",
+                """
+                package app;
+                import deponent.client.*;
+                @Contract interface Map {
+                  @View("at(uint8) returns ((uint8 x, uint8 y))") Point at(int index);
+                }
+                """),
+            "-Xlint:-processing");
+    compiled.loader().loadClass("app.MapContract");
+    assertTrue(compiled.source("app.MapContract").contains("new app.Point("));
   }
 
   @Test
