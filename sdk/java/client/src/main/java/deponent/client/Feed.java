@@ -76,6 +76,9 @@ public final class Feed<T> implements AutoCloseable, Iterable<Update<T>> {
   /** The block that is gone to; null where the next one is waited for. */
   private @Nullable Head<T> goal;
 
+  /** Whether that block may have left the chain. */
+  private boolean doubted;
+
   /** Blocks of the next range, and of those that come. */
   private long span;
 
@@ -167,8 +170,11 @@ public final class Feed<T> implements AutoCloseable, Iterable<Update<T>> {
       Head<T> to = goal;
       if (to == null) {
         to = heads.next(nanos, asker);
-        goal = to;
+      } else if (doubted) {
+        to = asker.ask(heads.latest());
       }
+      goal = to;
+      doubted = false;
       if (to == null) {
         return false;
       }
@@ -182,6 +188,7 @@ public final class Feed<T> implements AutoCloseable, Iterable<Update<T>> {
       if (nanos <= 0) {
         return false;
       }
+      doubted = failure.kind() == Kind.BUSY;
       heads.pause(Math.min(nanos, pause));
       pause = Math.min(LONGEST_PAUSE, 2 * pause);
       return true;
@@ -258,7 +265,6 @@ public final class Feed<T> implements AutoCloseable, Iterable<Update<T>> {
         throw refused;
       }
       // It has left the chain, or another server behind the same address does not have it yet.
-      goal = asker.ask(heads.latest());
       throw busy(refused);
     }
   }
@@ -348,6 +354,10 @@ public final class Feed<T> implements AutoCloseable, Iterable<Update<T>> {
     }
     // The last block has to be there; the first one that is, is looked for.
     at(to);
+    if (!isStill(to)) {
+      goal = asker.ask(heads.latest());
+      return;
+    }
     long without = from;
     long with = to.number();
     while (with - without > 1) {

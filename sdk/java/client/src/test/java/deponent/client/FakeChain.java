@@ -157,6 +157,9 @@ final class FakeChain implements Wire.Answers {
       if (to - from >= mostBlocks) {
         throw new Wire.Refusal(-32602, "a range of more than " + mostBlocks + " blocks");
       }
+      if (from >= chain.size()) {
+        throw new Wire.Refusal(-32000, "the range begins behind the head");
+      }
       chain.stream().filter(b -> b.number >= from && b.number <= to).forEach(blocks::add);
     }
     if (blocks.stream().anyMatch(block -> block.number < pruned)) {

@@ -297,6 +297,31 @@ class FeedTest {
     }
   }
 
+  @Test
+  void aChainThatBecomesShorterIsFollowed() throws Exception {
+    FakeChain chain = new FakeChain(Sets.random());
+    chain.grow(new int[20]);
+    try (Wire wire = new Wire(chain);
+        Provider provider = connect(wire.at("http"));
+        Feed<BlockHeader> feed = Feed.open(provider, new HeadSource(), BlockId.of(2))) {
+      chain.reorganise(15, 0, 0);
+      List<Hash> seen = new ArrayList<>();
+      while (!seen.equals(chain.hashes(2))) {
+        switch (feed.next(LONG).orElseThrow()) {
+          case Added<BlockHeader>(BlockHeader header) -> seen.add(header.hash());
+          case Update<BlockHeader> other -> throw new AssertionError(other.toString());
+        }
+      }
+      chain.grow(new int[20]);
+      try (Feed<Log> logs = logs(provider, 15)) {
+        chain.reorganise(15, 1);
+        assertEquals(Optional.empty(), logs.next(Duration.ZERO));
+        chain.grow(1, 1, 1, 1);
+        new Booked().takeUntil(logs, () -> chain.logs(15));
+      }
+    }
+  }
+
   private static Gap<Log> gap(Feed<Log> feed) {
     Update<Log> update = feed.next(LONG).orElseThrow();
     if (update instanceof Gap<Log> gap) {
