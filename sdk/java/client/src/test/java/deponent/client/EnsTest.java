@@ -314,6 +314,55 @@ class EnsTest {
     }
   }
 
+  /**
+   * Code that reverts with {@code revert}, and returns {@code result} where it is called with the
+   * callback's selector.
+   */
+  private static Bytes code(Bytes revert, Bytes result) {
+    String callback = FakeEns.CALLBACK.selector().toString().substring(2);
+    String code =
+        // PUSH0, CALLDATALOAD, PUSH1 224, SHR, PUSH4 the selector, EQ, PUSH1 27, JUMPI.
+        ("5f3560e01c63" + callback + "14601b57")
+            // PUSH2 the size, PUSH2 the place, PUSH0, CODECOPY, PUSH2 the size, PUSH0, REVERT.
+            + String.format("61%04x61%04x5f3961%04x5ffd", revert.size(), 41, revert.size())
+            // JUMPDEST, and the other is returned in the same way.
+            + String.format("5b61%04x61%04x", result.size(), 41 + revert.size())
+            + String.format("5f3961%04x5ff3", result.size());
+    return Bytes.concat(Bytes.of(code), revert, result);
+  }
+
+  @Test
+  void realChainsRevertWithLookups() throws Exception {
+    Bytes record = ADDR.encodeResult(NICK);
+    Bytes extra = Bytes.of("07");
+    AbiError lookup = FakeEns.LOOKUP;
+    Bytes revert =
+        lookup.encode(
+            Ens.UNIVERSAL_RESOLVER,
+            List.of("ccip://there"),
+            Bytes.of("0102"),
+            FakeEns.CALLBACK.selector(),
+            extra);
+    Bytes code = code(revert, FakeEns.RESOLVE.encodeResult(record, Address.ZERO));
+    Nodes.each(
+        List.of(),
+        node -> {
+          try (Client eth = node.client("ws")) {
+            Nodes.ask(
+                eth,
+                "anvil_setCode",
+                json -> json.value(Ens.UNIVERSAL_RESOLVER.toString()).value(code.toString()));
+            Gateway own =
+                (url, sender, data) -> {
+                  assertEquals("ccip://there", url);
+                  assertEquals(Bytes.of("0102"), data);
+                  return Bytes.of("0304");
+                };
+            assertEquals(Optional.of(NICK), eth.ens().gateway(own).address("far.eth"));
+          }
+        });
+  }
+
   @Test
   void anApplicationMayChooseTheServers() throws Exception {
     Bytes record = FakeEns.proven(ADDR.encodeResult(NICK));
