@@ -5,6 +5,7 @@ import deponent.eth.Hash;
 import deponent.eth.JsonReader;
 import deponent.eth.JsonWriter;
 import deponent.eth.Keccak256;
+import deponent.eth.RlpReader;
 import deponent.eth.RpcException;
 import deponent.eth.TransportException;
 import deponent.eth.TransportException.Kind;
@@ -15,6 +16,8 @@ import org.jspecify.annotations.Nullable;
 
 /** A provider of one address: rate and retries, and what they are for by a connection. */
 abstract class Connected implements Provider {
+  private static final byte BLOB_TYPE = 3;
+
   final Settings settings;
 
   Connected(Settings settings) {
@@ -196,8 +199,20 @@ abstract class Connected implements Provider {
     request.params().write(params);
     JsonReader json = new JsonReader(params.endArray().toBytes());
     json.beginArray();
-    Hash hash = Keccak256.hash(json.nextBytes().toBytes());
+    Hash hash = hashOf(json.nextBytes().toBytes());
     return request.result().read(new JsonReader(new JsonWriter().value(hash).toBytes()));
+  }
+
+  /** A transaction's hash. Blobs that are sent with it are not hashed (EIP-4844). */
+  static Hash hashOf(byte[] sent) {
+    if (sent.length > 1 && sent[0] == BLOB_TYPE) {
+      RlpReader parts = new RlpReader(sent, 1, sent.length - 1).list();
+      if (parts.nextIsList()) {
+        byte[] transaction = parts.encoded().toBytes();
+        return new Keccak256().update(new byte[] {BLOB_TYPE}).update(transaction).digest();
+      }
+    }
+    return Keccak256.hash(sent);
   }
 
   /** Writes a request of JSON-RPC. */

@@ -8,7 +8,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import deponent.eth.Bytes;
 import deponent.eth.EthException;
+import deponent.eth.Hash;
 import deponent.eth.JsonReader;
+import deponent.eth.Keccak256;
 import deponent.eth.ProtocolException;
 import deponent.eth.RpcException;
 import deponent.eth.TransportException;
@@ -313,6 +315,14 @@ class HttpTest {
   }
 
   @Test
+  void aTransactionIsHashedWithoutItsBlobs() {
+    Hash hash = Keccak256.hash(Bytes.of("0x03c20102").toBytes());
+    assertEquals(hash, Connected.hashOf(Bytes.of("0x03c20102").toBytes()));
+    assertEquals(hash, Connected.hashOf(Bytes.of("0x03c5c20102c0c0").toBytes()));
+    assertEquals(hash, Connected.hashOf(Bytes.of("0x03c6c2010201c0c0").toBytes()));
+  }
+
+  @Test
   void readsAreTriedAgainAndNothingElse() throws Exception {
     BlockingQueue<String> throttled = new LinkedBlockingQueue<>();
     Listener listener =
@@ -356,7 +366,7 @@ class HttpTest {
       Request<String> send =
           Request.of("eth_sendRawTransaction", json -> json.value(raw), JsonReader::nextString)
               .repeatable();
-      String hash = deponent.eth.Keccak256.hash(Bytes.of(raw).toBytes()).toString();
+      String hash = Keccak256.hash(Bytes.of(raw).toBytes()).toString();
       assertEquals(hash, provider.request(send));
     }
     try (Server server = Server.tcp((peer, n) -> peer.body());
