@@ -7,6 +7,7 @@ import deponent.eth.MalformedException;
 import deponent.eth.Wei;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -17,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  * @param transactions the transactions; none where the hashes alone were asked for
  * @param uncles the hashes of the uncles
  * @param withdrawals the withdrawals, since Shanghai
- * @param size the size in bytes
+ * @param size the size in bytes, where the server says it
  */
 public record Block(
     BlockHeader header,
@@ -25,7 +26,7 @@ public record Block(
     List<ChainTransaction> transactions,
     List<Hash> uncles,
     Optional<List<Withdrawal>> withdrawals,
-    long size) {
+    OptionalLong size) {
   static final Members MEMBERS =
       BlockHeader.MEMBERS.with("transactions", "uncles", "withdrawals", "size");
 
@@ -128,7 +129,7 @@ public record Block(
           transactions,
           Members.the("uncles", uncles),
           Optional.ofNullable(withdrawals),
-          Members.the("size", size));
+          Members.optional(size));
     }
   }
 }

@@ -142,7 +142,7 @@ class ReadersTest {
                 "yParity")),
         new Sample(Eth.receipt(HASH), receipt(), List.of()),
         new Sample(Eth.header(BlockId.LATEST), header(), List.of("hash")),
-        new Sample(Eth.block(BlockId.LATEST), block(), List.of("hash")));
+        new Sample(Eth.block(BlockId.LATEST), block(), List.of("hash", "size")));
   }
 
   @Test

@@ -7,7 +7,9 @@ import static org.junit.jupiter.api.Assertions.fail;
 import deponent.eth.Address;
 import deponent.eth.Authorization;
 import deponent.eth.Hash;
+import deponent.eth.JsonReader;
 import deponent.eth.Signature;
+import deponent.sets.Sets;
 import java.lang.reflect.RecordComponent;
 import java.math.BigDecimal;
 import java.math.BigInteger;
@@ -19,6 +21,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.function.Consumer;
 
 /** Compares what a reader made of JSON with the JSON, member by member, by reflection. */
 final class Walk {
@@ -27,27 +30,54 @@ final class Walk {
       Map.of("gas", "gasLimit", "authorizationList", "authorizations");
 
   /** Members that records do not have: what they say is in others. */
-  private static final Set<String> KNOWN_ELSEWHERE = Set.of("v");
+  private static final Set<String> KNOWN_ELSEWHERE = Set.of("v", "FlatTrace.type");
 
-  private Walk() {}
+  /** Takes members that no record has. */
+  private final Consumer<String> unknown;
+
+  private Walk(Consumer<String> unknown) {
+    this.unknown = unknown;
+  }
 
   /** Checks that each member of {@code json} came out as it is in {@code value}. */
   static void equal(String place, Object json, Object value) {
+    equal(place, json, value, name -> fail(name + " is unknown"));
+  }
+
+  /** The same, where members that no record has are told of. */
+  static void equal(String place, Object json, Object value, Consumer<String> unknown) {
+    new Walk(unknown).compare(place, json, value);
+  }
+
+  private void compare(String place, Object json, Object value) {
     switch (value) {
       case Optional<?> optional when optional.isEmpty() ->
           assertTrue(json == null || json.equals(false), place + ": " + json + " was not read");
-      case Optional<?> optional -> equal(place, json, optional.get());
+      case Optional<?> optional -> compare(place, json, optional.get());
       case OptionalLong optional when optional.isEmpty() ->
           assertTrue(json == null, place + ": " + json + " was not read");
-      case OptionalLong optional -> equal(place, json, optional.getAsLong());
+      case OptionalLong optional -> compare(place, json, optional.getAsLong());
       case List<?> list -> lists(place, json, list);
       case Map<?, ?> map -> maps(place, json, map);
+      case AccountDiff.Change<?> change -> change(place, json, change);
       case Record record -> members(place, json, record);
       default -> scalars(place, json, value);
     }
   }
 
-  private static void lists(String place, Object json, List<?> list) {
+  private void change(String place, Object json, AccountDiff.Change<?> change) {
+    if (json.equals("=")) {
+      assertTrue(change.isNone(), place);
+      return;
+    }
+    Map<?, ?> members = (Map<?, ?>) json;
+    Map<?, ?> altered = members.get("*") instanceof Map<?, ?> inner ? inner : Map.of();
+    equal(
+        place, members.get("-") == null ? altered.get("from") : members.get("-"), change.before());
+    compare(place, members.get("+") == null ? altered.get("to") : members.get("+"), change.after());
+  }
+
+  private void lists(String place, Object json, List<?> list) {
     if (json == null) {
       assertTrue(list.isEmpty(), place);
       return;
@@ -55,18 +85,18 @@ final class Walk {
     List<?> elements = (List<?>) json;
     assertEquals(elements.size(), list.size(), place);
     for (int i = 0; i < list.size(); i++) {
-      equal(place + "[" + i + "]", elements.get(i), list.get(i));
+      compare(place + "[" + i + "]", elements.get(i), list.get(i));
     }
   }
 
-  private static void maps(String place, Object json, Map<?, ?> map) {
+  private void maps(String place, Object json, Map<?, ?> map) {
     Map<String, Object> given = new LinkedHashMap<>();
     ((Map<?, ?>) json).forEach((key, value) -> given.put(lower(key), value));
     assertEquals(given.size(), map.size(), place);
     map.forEach(
         (key, value) -> {
           assertTrue(given.containsKey(lower(key)), place + ": " + key);
-          equal(place + "." + key, given.get(lower(key)), value);
+          compare(place + "." + key, given.get(lower(key)), value);
         });
   }
 
@@ -74,7 +104,7 @@ final class Walk {
     return text.toString().toLowerCase(Locale.ROOT);
   }
 
-  private static void members(String place, Object json, Record record) {
+  private void members(String place, Object json, Record record) {
     Map<String, Object> read = flat(record);
     if (!(json instanceof Map<?, ?> members)) {
       throw new AssertionError(place + ": " + json + " became " + record);
@@ -86,9 +116,12 @@ final class Walk {
             component = RENAMED.getOrDefault(name, component);
           }
           if (read.containsKey(component)) {
-            equal(place + "." + name, member, read.get(component));
+            compare(place + "." + name, member, read.get(component));
           } else if (member != null && !KNOWN_ELSEWHERE.contains(name)) {
-            fail(place + "." + name + " is unknown to " + record.getClass().getSimpleName());
+            String simple = record.getClass().getSimpleName();
+            if (!KNOWN_ELSEWHERE.contains(simple + "." + name)) {
+              unknown.accept(simple + "." + name);
+            }
           }
         });
   }
@@ -125,9 +158,11 @@ final class Walk {
     }
   }
 
-  private static void scalars(String place, Object json, Object value) {
+  private void scalars(String place, Object json, Object value) {
     if (json == null) {
       fail(place + ": null became " + value);
+    } else if (value instanceof String text && !(json instanceof String)) {
+      assertEquals(json, Sets.tree(new JsonReader(text)), place);
     } else if (value instanceof Double number) {
       assertEquals(((BigDecimal) json).doubleValue(), number, place);
     } else if (json instanceof BigDecimal number) {
