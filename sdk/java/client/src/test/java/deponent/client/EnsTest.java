@@ -41,14 +41,19 @@ class EnsTest {
         .put(profile.encode(arguments), profile.encodeResult(value));
   }
 
+  /** Asks local servers, and waits for slow machines. */
+  private static Gateway patient() {
+    return new HttpGateway(true, Nodes.LONG, HttpGateway.ANSWER_BYTES);
+  }
+
   private interface With {
     void ens(Ens ens) throws Exception;
   }
 
   private void with(With test) throws Exception {
     try (Wire wire = new Wire(chain);
-        Client eth = Client.connect(wire.at("ws"))) {
-      test.ens(eth.ens().gateway(new HttpGateway(true)));
+        Client eth = wire.client("ws")) {
+      test.ens(eth.ens().gateway(patient()));
     }
   }
 
@@ -190,12 +195,12 @@ class EnsTest {
   }
 
   private <T extends Throwable> T fails(Class<T> with, String words) throws Exception {
-    return fails(new HttpGateway(true), with, words);
+    return fails(patient(), with, words);
   }
 
   private <T extends Throwable> T fails(Gateway by, Class<T> with, String words) throws Exception {
     try (Wire wire = new Wire(chain);
-        Client eth = Client.connect(wire.at("ws"))) {
+        Client eth = wire.client("ws")) {
       T failure = assertThrows(with, () -> eth.ens().gateway(by).address("far.eth"));
       assertTrue(failure.getMessage().contains(words), failure.getMessage());
       return failure;
@@ -268,7 +273,7 @@ class EnsTest {
     String chunk = "400\r\n" + " ".repeat(1024) + "\r\n";
     try (WebServer server = new WebServer((request, body) -> endless + chunk.repeat(2_000))) {
       chain.servers.put(name, List.of(server.at("/")));
-      HttpGateway narrow = new HttpGateway(true, Duration.ofSeconds(120), 1_000_000);
+      HttpGateway narrow = new HttpGateway(true, Nodes.LONG, 1_000_000);
       fails(narrow, ProtocolException.class, "longer");
     }
   }
@@ -368,7 +373,7 @@ class EnsTest {
     Bytes record = FakeEns.proven(ADDR.encodeResult(NICK));
     chain.servers.put(EnsName.of("far.eth").dns(), List.of("ipfs://somewhere/{data}"));
     try (Wire wire = new Wire(chain);
-        Client eth = Client.connect(wire.at("http"))) {
+        Client eth = wire.client("http")) {
       Gateway own =
           (url, sender, data) -> {
             assertEquals("ipfs://somewhere/{data}", url);

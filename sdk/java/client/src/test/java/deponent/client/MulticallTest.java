@@ -142,7 +142,7 @@ class MulticallTest {
       contracts.refused = random.nextBoolean() ? Integer.MAX_VALUE : 1 + random.nextInt(50);
       contracts.gas = random.nextBoolean() ? Integer.MAX_VALUE : random.nextInt(50);
       try (Wire wire = new Wire(contracts);
-          Client eth = Client.connect(wire.at(random.nextBoolean() ? "ws" : "http"))) {
+          Client eth = wire.client(random.nextBoolean() ? "ws" : "http")) {
         Multicall calls = eth.multicall().errors(ERRORS);
         List<Integer> arguments = new ArrayList<>();
         List<Bytes> more = new ArrayList<>();
@@ -167,7 +167,7 @@ class MulticallTest {
   void manyCallsAreFewRequests() throws Exception {
     Contracts contracts = new Contracts();
     try (Wire wire = new Wire(contracts);
-        Client eth = Client.connect(wire.at("ws"))) {
+        Client eth = wire.client("ws")) {
       Multicall calls = eth.multicall();
       for (int i = 0; i < 1_000; i++) {
         calls.add(TARGET, FUNCTION, 6 * i + 4, Bytes.EMPTY);
@@ -181,7 +181,7 @@ class MulticallTest {
   @Test
   void aFailureIsThrownWhereTheValueIsAskedFor() throws Exception {
     try (Wire wire = new Wire(new Contracts());
-        Client eth = Client.connect(wire.at("ws"))) {
+        Client eth = wire.client("ws")) {
       Multicall calls = eth.multicall().errors(ERRORS);
       calls.add(TARGET, FUNCTION, 2, Bytes.EMPTY).add(TARGET, FUNCTION, 3, Bytes.EMPTY);
       List<Outcome> outcomes = calls.run();
@@ -201,7 +201,7 @@ class MulticallTest {
           throw new Wire.Refusal(-32601, "no " + method);
         };
     try (Wire wire = new Wire(none);
-        Client eth = Client.connect(wire.at("ws"))) {
+        Client eth = wire.client("ws")) {
       Multicall calls = eth.multicall();
       for (int i = 0; i < 10; i++) {
         calls.add(TARGET, FUNCTION, i, Bytes.EMPTY);

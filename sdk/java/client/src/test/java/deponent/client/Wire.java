@@ -1,6 +1,7 @@
 package deponent.client;
 
 import deponent.eth.JsonReader;
+import deponent.rpc.Provider;
 import deponent.sets.Sets;
 import java.io.ByteArrayOutputStream;
 import java.io.Closeable;
@@ -66,6 +67,11 @@ final class Wire implements Closeable {
   /** The address with a scheme, {@code ws} or {@code http}. */
   String at(String scheme) {
     return scheme + "://127.0.0.1:" + listening.getLocalPort();
+  }
+
+  /** A client of it, over {@code ws} or {@code http}. */
+  Client client(String scheme) {
+    return Client.of(Provider.at(at(scheme)).timeout(Nodes.LONG).connect());
   }
 
   /** Closes all connections; others may come. */
