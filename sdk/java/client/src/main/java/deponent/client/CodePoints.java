@@ -1,6 +1,8 @@
 package deponent.client;
 
 import java.util.Arrays;
+import java.util.BitSet;
+import java.util.stream.IntStream;
 
 /** A set of code points, as ranges. */
 final class CodePoints {
@@ -17,28 +19,20 @@ final class CodePoints {
     return found >= 0 ? (found & 1) == 0 : (-found - 1 & 1) == 1;
   }
 
-  boolean containsAll(int[] codePoints) {
-    for (int codePoint : codePoints) {
-      if (!contains(codePoint)) {
-        return false;
-      }
-    }
-    return true;
+  /** All of them, in ascending order. */
+  IntStream stream() {
+    return IntStream.range(0, bounds.length / 2)
+        .flatMap(i -> IntStream.range(bounds[2 * i], bounds[2 * i + 1]));
   }
 
   /** All of them, in ascending order. */
   int[] toArray() {
-    int size = 0;
+    return stream().toArray();
+  }
+
+  void addTo(BitSet set) {
     for (int i = 0; i < bounds.length; i += 2) {
-      size += bounds[i + 1] - bounds[i];
+      set.set(bounds[i], bounds[i + 1]);
     }
-    int[] all = new int[size];
-    int at = 0;
-    for (int i = 0; i < bounds.length; i += 2) {
-      for (int codePoint = bounds[i]; codePoint < bounds[i + 1]; codePoint++) {
-        all[at++] = codePoint;
-      }
-    }
-    return all;
   }
 }

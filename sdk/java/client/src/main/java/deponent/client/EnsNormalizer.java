@@ -64,10 +64,12 @@ final class EnsNormalizer {
         continue;
       }
       int codePoint = input[at++];
-      int[] mapped = TABLES.mapped.get(codePoint);
-      if (TABLES.valid.contains(codePoint)) {
+      if (TABLES.valid.get(codePoint)) {
         text.add(codePoint);
-      } else if (mapped != null) {
+        continue;
+      }
+      int[] mapped = TABLES.mapped.get(codePoint);
+      if (mapped != null) {
         text.addAll(mapped);
       } else if (!TABLES.ignored.contains(codePoint)) {
         throw new IllegalArgumentException("names have no " + shown(codePoint));
@@ -194,7 +196,8 @@ final class EnsNormalizer {
         if (left.isEmpty()) {
           return;
         }
-      } else if (TABLES.unique.contains(codePoint)) {
+      } else if (!TABLES.shared.get(codePoint)) {
+        // Its one script is the name's.
         return;
       } else {
         rest.add(codePoint);

@@ -8,11 +8,14 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
+import java.util.stream.IntStream;
 import java.util.zip.Inflater;
 import java.util.zip.InflaterInputStream;
 import org.jspecify.annotations.Nullable;
@@ -59,10 +62,10 @@ final class EnsTables {
   final List<Group> groups;
 
   /** Characters of a group, and their parts. */
-  final Set<Integer> valid = new HashSet<>();
+  final BitSet valid = new BitSet();
 
-  /** Characters of one group alone that look like no others. */
-  final Set<Integer> unique = new HashSet<>();
+  /** Characters of more than one group. */
+  final BitSet shared = new BitSet();
 
   /** Characters that look like others, with the groups that have the others. */
   final Map<Integer, Set<Group>> confused = new HashMap<>();
@@ -92,9 +95,9 @@ final class EnsTables {
       marks = set();
       nonSpacing = set();
       groups = groups();
-      List<CodePoints[]> alike = new ArrayList<>();
+      List<Alike> alike = new ArrayList<>();
       for (int left = number(); left > 0; left--) {
-        alike.add(new CodePoints[] {set(), set()});
+        alike.add(Alike.of(set(), set()));
       }
       emoji();
       List<CodePoints> classes = new ArrayList<>();
@@ -103,8 +106,7 @@ final class EnsTables {
       }
       CodePoints excluded = set();
       forms = new UnicodeForms(classes, excluded, map());
-      alike.forEach(this::confuse);
-      validate();
+      gather(alike);
     } catch (IOException unread) {
       throw new UncheckedIOException(unread);
     } finally {
@@ -181,6 +183,44 @@ final class EnsTables {
     }
   }
 
+  /** Characters that look alike, in ascending order, and those of them that confuse. */
+  private record Alike(int[] members, CodePoints confusing) {
+    static Alike of(CodePoints valid, CodePoints confusing) {
+      IntStream all = IntStream.concat(valid.stream(), confusing.stream());
+      return new Alike(all.sorted().toArray(), confusing);
+    }
+  }
+
+  /** Gathers what the groups have together. */
+  private void gather(List<Alike> alike) {
+    Map<Integer, List<Group>> groupsOf = new HashMap<>();
+    for (Alike set : alike) {
+      for (int member : set.members) {
+        groupsOf.put(member, new ArrayList<>());
+      }
+    }
+    for (Group group : groups) {
+      BitSet its = new BitSet();
+      group.primary.addTo(its);
+      group.secondary.addTo(its);
+      groupsOf.forEach(
+          (member, of) -> {
+            if (its.get(member)) {
+              of.add(group);
+            }
+          });
+      BitSet both = (BitSet) its.clone();
+      both.and(valid);
+      shared.or(both);
+      valid.or(its);
+    }
+    int[] whole = valid.stream().filter(forms::hasParts).toArray();
+    for (int part : forms.decomposed(whole)) {
+      valid.set(part);
+    }
+    alike.forEach(set -> confuse(set, groupsOf));
+  }
+
   /** Characters of a set that look alike and are connected by groups, with these groups. */
   private record Extent(Set<Group> groups, List<Integer> members) {}
 
@@ -188,17 +228,11 @@ final class EnsTables {
    * Notes characters that look alike. In ascending order, each joins the first extent that shares a
    * group with it, as the reference does it.
    */
-  private void confuse(CodePoints[] validAndConfused) {
-    int[] confusing = validAndConfused[1].toArray();
-    int[] members = Arrays.copyOf(confusing, confusing.length);
-    int[] others = validAndConfused[0].toArray();
-    members = Arrays.copyOf(members, confusing.length + others.length);
-    System.arraycopy(others, 0, members, confusing.length, others.length);
-    Arrays.sort(members);
+  private void confuse(Alike set, Map<Integer, List<Group>> groupsOf) {
     List<Extent> extents = new ArrayList<>();
     Set<Group> all = new HashSet<>();
-    for (int member : members) {
-      List<Group> its = groups.stream().filter(group -> group.has(member)).toList();
+    for (int member : set.members) {
+      List<Group> its = Objects.requireNonNull(groupsOf.get(member));
       Extent extent = null;
       for (Extent one : extents) {
         if (extent == null && its.stream().anyMatch(one.groups::contains)) {
@@ -217,32 +251,10 @@ final class EnsTables {
       Set<Group> rest = new HashSet<>(all);
       rest.removeAll(extent.groups);
       for (int member : extent.members) {
-        if (Arrays.binarySearch(confusing, member) >= 0) {
+        if (set.confusing.contains(member)) {
           confused.put(member, rest);
         }
       }
-    }
-  }
-
-  private void validate() {
-    Set<Integer> shared = new HashSet<>();
-    for (Group group : groups) {
-      for (CodePoints part : List.of(group.primary, group.secondary)) {
-        for (int codePoint : part.toArray()) {
-          if (!valid.add(codePoint)) {
-            shared.add(codePoint);
-          }
-        }
-      }
-    }
-    for (int codePoint : valid) {
-      if (!shared.contains(codePoint) && !confused.containsKey(codePoint)) {
-        unique.add(codePoint);
-      }
-    }
-    int[] whole = valid.stream().mapToInt(Integer::intValue).toArray();
-    for (int part : forms.decomposed(whole)) {
-      valid.add(part);
     }
   }
 }

@@ -52,6 +52,12 @@ final class UnicodeForms {
     return ranks.getOrDefault(codePoint, 0);
   }
 
+  /** Whether a character has parts in the form NFD. */
+  boolean hasParts(int codePoint) {
+    int syllable = codePoint - SYLLABLES;
+    return syllable >= 0 && syllable < SYLLABLE_COUNT || parts.containsKey(codePoint);
+  }
+
   /** The form NFD. */
   int[] decomposed(int[] codePoints) {
     Buffer out = new Buffer(codePoints.length);

@@ -149,7 +149,7 @@ class EnsNameTest {
   @Test
   void randomNamesAreAsTheReferenceHasThem() throws Exception {
     EnsTables tables = EnsTables.get();
-    TreeSet<Integer> of = new TreeSet<>(tables.valid);
+    TreeSet<Integer> of = new TreeSet<>(tables.valid.stream().boxed().toList());
     of.addAll(tables.mapped.keySet());
     of.addAll(tables.confused.keySet());
     int[] known = of.stream().mapToInt(Integer::intValue).toArray();
