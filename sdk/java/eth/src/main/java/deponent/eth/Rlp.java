@@ -1,8 +1,9 @@
 package deponent.eth;
 
 import java.util.ArrayDeque;
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Deque;
+import java.util.Iterator;
 import java.util.List;
 
 /**
@@ -31,48 +32,61 @@ public sealed interface Rlp permits Rlp.Data, Rlp.Items {
    */
   static Rlp decode(byte[] rlp) {
     RlpReader reader = new RlpReader(rlp);
-    Deque<List<Rlp>> open = new ArrayDeque<>();
+    // The items of all open lists, and where each list begins.
+    Rlp[] items = new Rlp[16];
+    int count = 0;
+    int[] starts = new int[8];
+    int depth = 0;
     while (true) {
       Rlp item;
-      if (!open.isEmpty() && !reader.hasNext()) {
+      if (depth > 0 && !reader.hasNext()) {
         reader.end();
-        item = new Items(open.pop());
+        int start = starts[--depth];
+        item = new Items(List.of(Arrays.copyOfRange(items, start, count)));
+        count = start;
       } else if (reader.nextIsList()) {
         reader.list();
-        open.push(new ArrayList<>());
+        if (depth == starts.length) {
+          starts = Arrays.copyOf(starts, 2 * depth);
+        }
+        starts[depth++] = count;
         continue;
       } else {
         item = new Data(reader.bytes());
       }
-      if (open.isEmpty()) {
+      if (depth == 0) {
         reader.finish();
         return item;
       }
-      open.peek().add(item);
+      if (count == items.length) {
+        items = Arrays.copyOf(items, 2 * count);
+      }
+      items[count++] = item;
     }
   }
 
   /** The encoding. */
   default byte[] encode() {
-    RlpWriter writer = new RlpWriter();
-    Deque<java.util.Iterator<Rlp>> open = new ArrayDeque<>();
-    open.push(List.of(this).iterator());
-    while (!open.isEmpty()) {
-      if (!open.peek().hasNext()) {
-        open.pop();
-        if (!open.isEmpty()) {
-          writer.end();
+    RlpWriter writer = new RlpWriter(1_024);
+    Deque<Iterator<Rlp>> open = new ArrayDeque<>();
+    Iterator<Rlp> items = List.of(this).iterator();
+    while (true) {
+      if (!items.hasNext()) {
+        if (open.isEmpty()) {
+          return writer.toBytes();
         }
+        writer.end();
+        items = open.pop();
         continue;
       }
-      switch (open.peek().next()) {
-        case Data(Bytes value) -> writer.add(value);
-        case Items(List<Rlp> values) -> {
-          writer.list();
-          open.push(values.iterator());
-        }
+      Rlp next = items.next();
+      if (next instanceof Data data) {
+        writer.add(data.value);
+      } else {
+        writer.list();
+        open.push(items);
+        items = ((Items) next).values.iterator();
       }
     }
-    return writer.toBytes();
   }
 }
