@@ -243,7 +243,11 @@ final class Heads implements AutoCloseable {
     if (last.isEmpty() || before.isEmpty()) {
       return LONGEST;
     }
-    long seconds = last.get().header().timestamp() - before.get().header().timestamp();
+    return pauseOf(last.get().header().timestamp() - before.get().header().timestamp());
+  }
+
+  /** The pause between questions, in milliseconds, where blocks are so many seconds apart. */
+  static long pauseOf(long seconds) {
     long part = seconds < 0 || seconds > 60 ? LONGEST : seconds * 1_000 / POLLS_A_BLOCK;
     return Math.clamp(part, 5 * SHORTEST, LONGEST);
   }

@@ -209,6 +209,42 @@ class PendingTransactionTest {
   }
 
   @Test
+  void questionsFollowThePaceOfTheChain() {
+    assertEquals(4_000, Heads.pauseOf(12));
+    assertEquals(666, Heads.pauseOf(2));
+    assertEquals(250, Heads.pauseOf(0));
+    assertEquals(4_000, Heads.pauseOf(1_000_000));
+    assertEquals(4_000, Heads.pauseOf(-5));
+  }
+
+  @Test
+  void aWaitOutlivesItsConnection() throws Exception {
+    Nodes.each(
+        MANUAL,
+        node -> {
+          for (String scheme : List.of("ws", "http")) {
+            try (Client miner = node.client("http");
+                Cut cut = new Cut(node.port);
+                Client eth =
+                    Client.of(
+                        Provider.at(scheme + "://127.0.0.1:" + cut.port())
+                            .timeout(Nodes.LONG)
+                            .connect())) {
+              PendingTransaction sent = eth.account(Nodes.key(0)).send(PAYMENT);
+              CompletableFuture<Receipt> two = sent.awaitAsync(2, Nodes.LONG);
+              assertThrows(TransportException.class, () -> sent.await(1, SHORT));
+              cut.cut();
+              Nodes.mine(miner);
+              assertTrue(sent.await(1, Nodes.LONG).succeeded());
+              cut.cut();
+              Nodes.mine(miner);
+              assertEquals(sent.hash(), two.get().transactionHash());
+            }
+          }
+        });
+  }
+
+  @Test
   void aNodeThatEndsIsATypedException() throws Exception {
     for (String scheme : List.of("ws", "http")) {
       Nodes.each(
