@@ -176,9 +176,14 @@ public final class Account implements Signer {
       // The transaction itself takes the nonce before that of the authorization.
       Authorization.Signed own = sign(Authorization.of(chain, contract, nonce + 1));
       Filled filled = Filled.with(nothing.authorizations(List.of(own)), fee, this);
-      PendingTransaction pending = published(filled, nonce);
-      turn.sent(pending.hash(), nonce + 2);
-      return pending;
+      try {
+        PendingTransaction pending = published(filled, nonce);
+        turn.sent(pending.hash(), nonce + 2);
+        return pending;
+      } catch (TransportException lost) {
+        turn.lost(lost);
+        throw lost;
+      }
     }
   }
 

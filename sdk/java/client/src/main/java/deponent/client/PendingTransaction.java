@@ -34,8 +34,11 @@ public final class PendingTransaction {
   /** How long {@link #await()} waits. */
   private static final Duration LIMIT = Duration.ofMinutes(5);
 
-  /** Looks at the chain in which a nonce is used and the transaction is nowhere. */
-  private static final int LOOKS = 3;
+  /**
+   * Blocks that come after a nonce is used and the transaction is nowhere, until it is given up:
+   * servers behind one address may not have the same head.
+   */
+  private static final int BLOCKS = 3;
 
   private final Client client;
   private final Hash hash;
@@ -263,7 +266,9 @@ public final class PendingTransaction {
     private final Duration limit;
     private final long deadline;
     private @Nullable Receipt found;
-    private int missed;
+
+    /** The head when the nonce was used first, and no transaction had it. */
+    private long missed = -1;
 
     Waiting(int confirmations, Duration limit) {
       this.confirmations = confirmations;
@@ -319,7 +324,7 @@ public final class PendingTransaction {
         }
         found = included().orElse(null);
         if (found == null && used) {
-          found = takeover(by.get()).orElse(null);
+          found = takeover(by.get(), tick.head()).orElse(null);
         }
       }
       return found == null ? Optional.empty() : settled(tick.head());
@@ -340,7 +345,7 @@ public final class PendingTransaction {
     }
 
     /** What took the nonce, where that was no transaction of this process. */
-    private Optional<Receipt> takeover(Sender by) {
+    private Optional<Receipt> takeover(Sender by, long head) {
       Optional<ChainTransaction> taker = new Takeover(client, by.address(), by.nonce()).find();
       if (taker.isPresent()) {
         ChainTransaction other = taker.get();
@@ -349,8 +354,8 @@ public final class PendingTransaction {
         }
         throw new ReplacedException(hash, other.hash());
       }
-      // Servers behind one address may not have the same head.
-      if (++missed == LOOKS) {
+      missed = missed < 0 ? head : missed;
+      if (head >= missed + BLOCKS) {
         throw new ReplacedException(hash, null);
       }
       return Optional.empty();

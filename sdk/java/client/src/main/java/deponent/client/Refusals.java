@@ -1,5 +1,6 @@
 package deponent.client;
 
+import deponent.eth.RevertException;
 import deponent.eth.RpcException;
 import java.util.List;
 import java.util.Locale;
@@ -29,7 +30,8 @@ final class Refusals {
 
   /** Whether the nonce is another transaction's. */
   static boolean isNonceTaken(RpcException refused) {
-    return has(refused, NONCE_TAKEN);
+    // A contract may revert with any words.
+    return !(refused instanceof RevertException) && has(refused, NONCE_TAKEN);
   }
 
   /** Whether the server has the transaction. */

@@ -157,7 +157,7 @@ class Ledger implements Scripted.Script {
     return text(json.endObject());
   }
 
-  private String block(long number, String params) {
+  String block(long number, String params) {
     if (number > mined.size()) {
       return "null";
     }

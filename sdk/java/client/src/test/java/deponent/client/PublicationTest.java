@@ -306,11 +306,53 @@ class PublicationTest {
           long count(boolean pending, String params) {
             return params.contains("latest") ? 1 : super.count(pending, params);
           }
+
+          @Override
+          public String answer(String method, String params) {
+            boolean head = method.equals("eth_blockNumber");
+            return head ? quantity(blocks++) : super.answer(method, params);
+          }
+
+          private long blocks;
         };
     PendingTransaction sent = Scripted.client(jumps).account(KEY).fees(FEES).send(PAYMENT);
     ReplacedException replaced =
         assertThrows(ReplacedException.class, () -> sent.await(1, Nodes.LONG));
     assertEquals(Optional.empty(), replaced.replacement());
+  }
+
+  @Test
+  void aReceiptThatComesLateIsNoReplacement() {
+    // The server counts the transaction, and has its receipt at the fifth question.
+    Ledger late =
+        new Ledger(KEY.address()) {
+          private int questions;
+
+          @Override
+          String receipt(Hash hash) {
+            return ++questions < 5 ? "null" : super.receipt(hash);
+          }
+
+          @Override
+          String block(long number, String params) {
+            return questions < 5 ? "null" : super.block(number, params);
+          }
+        };
+    PendingTransaction sent = Scripted.client(late).account(KEY).fees(FEES).send(PAYMENT);
+    late.mine();
+    assertEquals(sent.hash(), sent.await(1, Nodes.LONG).transactionHash());
+  }
+
+  @Test
+  void wordsOfAContractAreNoRefusal() {
+    Bad bad = new Bad();
+    Account me = bad.account();
+    bad.then(
+        raw -> {
+          throw new RpcException(3, "execution reverted: nonce too low", "\"0x\"");
+        });
+    assertThrows(RevertException.class, () -> me.send(PAYMENT));
+    assertEquals(0, nonce(me.send(PAYMENT)));
   }
 
   @Test
