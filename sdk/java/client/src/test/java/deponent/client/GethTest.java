@@ -84,7 +84,7 @@ class GethTest {
     for (String line = lines.readLine(); line != null; line = lines.readLine()) {
       all.append(line).append('\n');
       if (line.contains("IPC endpoint opened")) {
-        Thread.startVirtualThread(() -> lines.lines().forEach(more -> {}));
+        Thread.startVirtualThread(() -> Nodes.drop(lines));
         return;
       }
     }

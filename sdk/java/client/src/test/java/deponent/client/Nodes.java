@@ -124,11 +124,22 @@ final class Nodes {
       all.append(line).append('\n');
       Matcher found = address.matcher(line);
       if (found.find()) {
-        Thread.startVirtualThread(() -> lines.lines().forEach(more -> {}));
+        Thread.startVirtualThread(() -> drop(lines));
         return Integer.parseInt(found.group(1));
       }
     }
     throw new IOException("the node said:\n" + all);
+  }
+
+  /** Reads what a program says, so that it does not wait, up to its end. */
+  static void drop(BufferedReader lines) {
+    try {
+      while (lines.readLine() != null) {
+        continue;
+      }
+    } catch (IOException ended) {
+      // The program was stopped.
+    }
   }
 
   /** Asks for something that the client has no method for. */
