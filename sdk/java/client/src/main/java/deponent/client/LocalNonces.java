@@ -2,6 +2,7 @@ package deponent.client;
 
 import deponent.eth.Address;
 import deponent.eth.Hash;
+import deponent.eth.RpcException;
 import deponent.eth.TransportException;
 import deponent.eth.TransportException.Kind;
 import java.util.concurrent.CompletableFuture;
@@ -64,8 +65,12 @@ final class LocalNonces implements Nonces {
      * chain was set back, or the pool dropped it.
      */
     private static boolean waits(Client client, @Nullable Hash last) {
-      return last != null
-          && client.transaction(last).map(known -> known.inclusion().isEmpty()).orElse(false);
+      try {
+        return last != null
+            && client.transaction(last).map(known -> known.inclusion().isEmpty()).orElse(false);
+      } catch (RpcException nobodySays) {
+        return true;
+      }
     }
   }
 

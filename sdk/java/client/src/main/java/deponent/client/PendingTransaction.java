@@ -8,6 +8,7 @@ import deponent.eth.EthException;
 import deponent.eth.Hash;
 import deponent.eth.ProtocolException;
 import deponent.eth.ReplacedException;
+import deponent.eth.RpcException;
 import deponent.eth.SignedTransaction;
 import deponent.eth.Transaction;
 import deponent.eth.TransportException;
@@ -110,7 +111,7 @@ public final class PendingTransaction {
    * @return its receipt, or that of a transaction in its place that does the same for another fee
    * @throws deponent.eth.RevertException if it failed, with the reason; {@link #receipt} is there
    * @throws ReplacedException if a transaction that does something else took its nonce
-   * @throws TransportException if it is in no block by then, or the server cannot be asked
+   * @throws TransportException if it is in no block by then, or the server did not say
    * @throws ProtocolException if the server tells of another transaction
    */
   public Receipt await() {
@@ -124,7 +125,7 @@ public final class PendingTransaction {
    * @return its receipt, or that of a transaction in its place that does the same for another fee
    * @throws deponent.eth.RevertException if it failed, with the reason; {@link #receipt} is there
    * @throws ReplacedException if a transaction that does something else took its nonce
-   * @throws TransportException if it is not by then, or the server cannot be asked
+   * @throws TransportException if it is not by then, or the server did not say
    * @throws ProtocolException if the server tells of another transaction
    * @throws IllegalArgumentException if one of the parameters is not positive
    */
@@ -285,8 +286,8 @@ public final class PendingTransaction {
         if (there.isPresent()) {
           return there.get();
         }
-      } catch (TransportException lost) {
-        last = lost;
+      } catch (TransportException | RpcException failure) {
+        last = passing(failure);
       }
       try (Heads.Watch watch = client.heads().watch()) {
         // Blocks that came before the watch began are seen by this look.
@@ -297,14 +298,22 @@ public final class PendingTransaction {
               return there.get();
             }
             last = watch.tick().failure().orElse(null);
-          } catch (TransportException lost) {
-            last = lost;
+          } catch (TransportException | RpcException failure) {
+            last = passing(failure);
           }
           if (!watch.next(deadline)) {
             throw late(last);
           }
         }
       }
+    }
+
+    /** A failure that may pass: of the connection, or such as of geth while it makes an index. */
+    private static EthException passing(EthException failure) {
+      if (failure instanceof RpcException refused && Refusals.isNoMethod(refused)) {
+        throw refused;
+      }
+      return failure;
     }
 
     private Optional<Receipt> first() {

@@ -344,6 +344,34 @@ class PublicationTest {
   }
 
   @Test
+  void errorsThatPassAreOutlived() {
+    Ledger indexing =
+        new Ledger(KEY.address()) {
+          private int questions;
+
+          @Override
+          String receipt(Hash hash) {
+            if (++questions < 5) {
+              throw new RpcException(-32000, "transaction indexing is in progress", null);
+            }
+            return super.receipt(hash);
+          }
+        };
+    PendingTransaction sent = Scripted.client(indexing).account(KEY).fees(FEES).send(PAYMENT);
+    indexing.mine();
+    assertEquals(sent.hash(), sent.await(1, Nodes.LONG).transactionHash());
+    Ledger without =
+        new Ledger(KEY.address()) {
+          @Override
+          String receipt(Hash hash) {
+            throw new RpcException(-32601, "no such method", null);
+          }
+        };
+    PendingTransaction never = Scripted.client(without).account(KEY).fees(FEES).send(PAYMENT);
+    assertThrows(RpcException.class, () -> never.await(1, Nodes.LONG));
+  }
+
+  @Test
   void wordsOfAContractAreNoRefusal() {
     Bad bad = new Bad();
     Account me = bad.account();
