@@ -46,6 +46,9 @@ final class Call<T> {
   /** The connection that it was sent over, or null before. */
   volatile @Nullable Object sentOver;
 
+  /** Whether its caller waits for it, and completes the future, if it has one. */
+  final boolean waited;
+
   /** Whether it was sent more than once. */
   volatile boolean resent;
 
@@ -60,9 +63,15 @@ final class Call<T> {
   long id;
 
   Call(Request<T> request, long deadline, @Nullable CallFuture<T> future) {
+    this(request, deadline, future, future == null);
+  }
+
+  /** A call of a batch. */
+  Call(Request<T> request, long deadline, @Nullable CallFuture<T> future, boolean waited) {
     this.request = request;
     this.deadline = deadline;
     this.future = future;
+    this.waited = waited;
   }
 
   boolean isOpen() {

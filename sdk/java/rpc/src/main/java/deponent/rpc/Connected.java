@@ -32,6 +32,17 @@ abstract class Connected implements Provider {
     return call.await();
   }
 
+  /** Waits for the ends of calls that began; an interrupt ends them. */
+  void awaitAll(List<Call<?>> calls) {
+    for (Call<?> call : calls) {
+      if (!call.await()) {
+        TransportException why = new TransportException(Kind.TIMEOUT, true, "interrupted", null);
+        calls.forEach(one -> abandon(one, why));
+        return;
+      }
+    }
+  }
+
   /** Begins the calls of a batch. */
   abstract void beginAll(List<Call<?>> calls, long deadline);
 
@@ -117,20 +128,52 @@ abstract class Connected implements Provider {
   @Override
   public final Batch batch() {
     return new Batch(
-        parts -> {
+        (parts, waits) -> {
           checkThread();
           long deadline = Times.after(settings.timeoutNanos);
           pace(parts.size(), "a batch", deadline);
           List<Call<?>> calls = new ArrayList<>(parts.size());
           for (Batch.Part<?> part : parts) {
-            calls.add(call(part));
+            calls.add(call(part, waits));
           }
           beginAll(calls, deadline);
+          if (waits) {
+            awaitAll(calls);
+            deliverHere(calls);
+          }
         });
   }
 
-  private <T> Call<T> call(Batch.Part<T> part) {
-    Call<T> call = new Call<>(part.request(), settings.deadline(part.request()), part.future());
+  /** Completes the futures of calls on the thread that waited for them, which runs no callbacks. */
+  private void deliverHere(List<Call<?>> calls) {
+    List<Call<?>> rest = new ArrayList<>();
+    for (Call<?> call : calls) {
+      CallFuture<?> future = call.future;
+      if (future != null && future.getNumberOfDependents() > 0) {
+        rest.add(call);
+      } else {
+        call.deliver();
+      }
+    }
+    deliver(rest);
+  }
+
+  /** Completes the futures of calls that have ended, in one task. */
+  final void deliver(List<Call<?>> calls) {
+    if (calls.isEmpty()) {
+      return;
+    }
+    Runnable all = () -> calls.forEach(Call::deliver);
+    try {
+      settings.callbacks.execute(all);
+    } catch (java.util.concurrent.RejectedExecutionException shut) {
+      all.run();
+    }
+  }
+
+  private <T> Call<T> call(Batch.Part<T> part, boolean waits) {
+    long deadline = settings.deadline(part.request());
+    Call<T> call = new Call<>(part.request(), deadline, part.future(), waits);
     part.future().onCancel(() -> abandon(call, cancelled()));
     return call;
   }

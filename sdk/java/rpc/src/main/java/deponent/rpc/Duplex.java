@@ -171,7 +171,7 @@ final class Duplex extends Connected implements Deadlines.Watched {
       unsent(call);
       return;
     }
-    boolean blocks = call.future == null;
+    boolean blocks = call.waited;
     if (!blocks || call.caller.isVirtual()) {
       role.want(reader);
     }
@@ -251,6 +251,9 @@ final class Duplex extends Connected implements Deadlines.Watched {
       }
       some.forEach(this::start);
       sendAll(some);
+      if (!some.get(0).waited || some.size() < batch.size()) {
+        role.want(reader);
+      }
     }
   }
 
@@ -282,7 +285,6 @@ final class Duplex extends Connected implements Deadlines.Watched {
       going.remove(spoilt);
     }
     now.out.flush();
-    role.want(reader);
   }
 
   /** Writes an array of requests; one that cannot be written is ended, and returned. */
@@ -317,10 +319,15 @@ final class Duplex extends Connected implements Deadlines.Watched {
     tellEnd(call, failure, bytes);
     boolean reads = role.isMine();
     if (reads) {
-      boolean waits = call.future == null && !call.caller.isVirtual();
-      lone = waits && calls.inFlight() == 0 ? Math.min(lone + 1, settings.loneCallers) : 0;
+      boolean waits = call.waited && !call.caller.isVirtual();
+      if (waits && calls.inFlight() == 0) {
+        lone = Math.min(lone + 1, settings.loneCallers);
+      } else if (!waits || call.future == null) {
+        // The others of a batch that is waited for are still in flight.
+        lone = 0;
+      }
     }
-    if (call.future == null) {
+    if (call.waited) {
       call.wake();
     } else if (reads) {
       ready.add(call);
@@ -490,24 +497,37 @@ final class Duplex extends Connected implements Deadlines.Watched {
   @Override
   boolean await(Call<?> call) {
     if (!call.caller.isVirtual() && call.isOpen()) {
-      if (subscriptions.isEmpty() && calls.inFlight() == 1 && role.take()) {
-        readFor(call);
-      } else {
-        role.want(reader);
-      }
+      readFor(List.of(call));
     }
     return call.await();
   }
 
-  private void readFor(Call<?> call) {
+  @Override
+  void awaitAll(List<Call<?>> batch) {
+    if (!Thread.currentThread().isVirtual()) {
+      readFor(batch);
+    }
+    super.awaitAll(batch);
+  }
+
+  private void readFor(List<Call<?>> waited) {
+    if (!subscriptions.isEmpty() || calls.inFlight() != waited.size() || !role.take()) {
+      role.want(reader);
+      return;
+    }
     Wire over = wire;
     try {
-      if (over != null && over.fault == null) {
-        over.fault = readFor(call, over);
+      for (Call<?> call : waited) {
+        if (over != null && over.fault == null) {
+          over.fault = readFor(call, over);
+        }
       }
     } finally {
       deliverReady();
       boolean others = calls.inFlight() > 0 || over == null || over.fault != null;
+      if (others) {
+        lone = 0;
+      }
       role.leave();
       if (others || role.isWanted() || calls.inFlight() > 0 || closed) {
         role.want(reader);

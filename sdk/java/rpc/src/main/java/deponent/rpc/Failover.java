@@ -113,14 +113,18 @@ final class Failover implements Provider {
   @Override
   public Batch batch() {
     return new Batch(
-        parts -> {
+        (parts, waits) -> {
           // It has not left where sending fails.
           first(
               true,
               provider -> {
                 Batch batch = provider.batch();
                 List<Runnable> links = parts.stream().map(part -> linked(part, batch)).toList();
-                batch.send();
+                if (waits) {
+                  batch.sendAndWait();
+                } else {
+                  batch.send();
+                }
                 links.forEach(Runnable::run);
                 return true;
               });

@@ -115,7 +115,9 @@ final class HttpProvider extends Connected {
         }
         List<Call<?>> rest = calls.subList(from, calls.size());
         rest.forEach(call -> end(call, null, failure, 0));
-        deliver(rest, false);
+        if (!rest.get(0).waited) {
+          deliver(rest);
+        }
         return;
       }
     }
@@ -126,7 +128,7 @@ final class HttpProvider extends Connected {
     for (Call<?> call : calls) {
       settings.tell(listener -> listener.requested(call.request.method()));
     }
-    if (calls.get(0).future == null) {
+    if (calls.get(0).waited) {
       run(calls, deadline, batch);
     } else {
       Thread.startVirtualThread(() -> run(calls, deadline, batch));
@@ -159,23 +161,14 @@ final class HttpProvider extends Connected {
     } finally {
       inFlight.release(calls.size());
     }
-    deliver(calls, settings.ownCallbacks);
-  }
-
-  /** Completes the futures of an exchange, in one task, or on its own virtual thread. */
-  private void deliver(List<Call<?>> calls, boolean here) {
-    if (calls.get(0).future == null) {
+    if (calls.get(0).waited) {
       return;
     }
-    Runnable all = () -> calls.forEach(Call::deliver);
-    if (here) {
-      all.run();
-      return;
-    }
-    try {
-      settings.callbacks.execute(all);
-    } catch (java.util.concurrent.RejectedExecutionException shut) {
-      all.run();
+    if (settings.ownCallbacks) {
+      // This virtual thread has nothing else to do.
+      calls.forEach(Call::deliver);
+    } else {
+      deliver(calls);
     }
   }
 
@@ -412,7 +405,7 @@ final class HttpProvider extends Connected {
     }
   }
 
-  /** Ends a call; its future is completed after the exchange, by {@link #deliver}. */
+  /** Ends a call; its future is completed after the exchange. */
   private <T> void end(Call<T> call, @Nullable T value, @Nullable Throwable failure, long bytes) {
     if (!call.end(value, failure)) {
       return;

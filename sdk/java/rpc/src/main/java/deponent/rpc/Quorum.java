@@ -125,7 +125,7 @@ final class Quorum implements Provider {
   @Override
   public Batch batch() {
     return new Batch(
-        parts -> {
+        (parts, waits) -> {
           List<Vote<?>> votes = new ArrayList<>();
           parts.forEach(part -> votes.add(vote(part)));
           for (Provider one : all) {
@@ -137,6 +137,12 @@ final class Quorum implements Provider {
               batch.send();
             } catch (EthException told) {
               // The votes have it by the futures.
+            }
+          }
+          for (Batch.Part<?> part : parts) {
+            if (waits && !part.await()) {
+              parts.forEach(one -> one.future().cancel(false));
+              return;
             }
           }
         });

@@ -132,6 +132,13 @@ class HttpTest {
       }
       // The server left the last one out.
       assertTrue(results.get(9).handle((value, failure) -> failure).get() != null);
+      CompletableFuture<Long> first = batch.add(NUMBER);
+      CompletableFuture<Long> depended = batch.add(NUMBER).thenApply(number -> number + 1);
+      CompletableFuture<Long> left = batch.add(NUMBER);
+      batch.sendAndWait();
+      assertEquals(1, first.resultNow());
+      assertEquals(3, depended.get());
+      assertInstanceOf(ProtocolException.class, left.exceptionNow());
       List<CompletableFuture<Long>> many = new ArrayList<>();
       for (int i = 0; i < 500; i++) {
         many.add(provider.requestAsync(NUMBER));

@@ -60,6 +60,9 @@ class ManyTest {
       CompletableFuture<Long> one = batch.add(NUMBER);
       batch.send();
       assertEquals(2, one.get());
+      one = batch.add(NUMBER);
+      batch.sendAndWait();
+      assertEquals(2, one.resultNow());
       TransportException lost = assertThrows(TransportException.class, () -> lossy.request(ONCE));
       assertEquals(Kind.CLOSED, lost.kind());
       assertEquals(2, lossy.request(NUMBER));
@@ -178,6 +181,9 @@ class ManyTest {
         CompletableFuture<Long> result = batch.add(NUMBER);
         batch.send();
         assertEquals(1, result.get());
+        result = batch.add(NUMBER);
+        batch.sendAndWait();
+        assertEquals(1, result.resultNow());
       }
       try (Provider all = Provider.quorum(3, at(one), at(same), at(lies))) {
         ProtocolException differ = assertThrows(ProtocolException.class, () -> all.request(NUMBER));

@@ -179,7 +179,7 @@ class RoleTest {
           int chance = random.nextInt(60);
           steps.add(new int[] {chance, number++});
         }
-        plans.add(new Plan(random.nextInt(4), steps));
+        plans.add(new Plan(random.nextInt(5), steps));
       }
       rounds.add(plans);
     }
@@ -205,6 +205,16 @@ class RoleTest {
         case 0 -> results.add(provider.request(request));
         case 1 -> futures.add(provider.requestAsync(request).thenApply(text -> text + "!"));
         case 2 -> results.add(provider.requestAsync(request).join());
+        case 3 -> {
+          Batch batch = provider.batch();
+          CompletableFuture<String> first = batch.add(request);
+          CompletableFuture<String> second = batch.add(ask("ask", 7L * number));
+          CompletableFuture<String> third = second.thenApply(text -> text + "?");
+          batch.sendAndWait();
+          assertTrue(first.isDone());
+          results.add(first.join());
+          results.add(third.join());
+        }
         default -> {
           Batch batch = provider.batch();
           futures.add(batch.add(request));
@@ -357,6 +367,58 @@ class RoleTest {
       assertEquals(Kind.TIMEOUT, told.get().kind());
       assertEquals(42, provider.request(NUMBER));
       assertEquals(1, server.accepted.get());
+    }
+  }
+
+  @Test
+  void aBatchThatIsWaitedForEndsByItsDeadlinesAndByAnInterrupt() throws Exception {
+    BlockingQueue<String> seen = new LinkedBlockingQueue<>();
+    Server.Script script =
+        (peer, n) -> {
+          peer.upgrade();
+          while (true) {
+            String text = peer.text();
+            if (text.startsWith("[")) {
+              // The one that is asked for silence has no answer.
+              String first = text.split("\\},\\{")[0];
+              peer.send("[" + Server.Peer.result(first, "\"0x2a\"") + "]");
+              seen.add("batch");
+            } else {
+              peer.send(Server.Peer.result(text, "\"0x2a\""));
+            }
+          }
+        };
+    for (boolean callersRead : new boolean[] {true, false}) {
+      try (Server server = Server.tcp(script);
+          Provider provider = connect(server, callersRead)) {
+        assertEquals(42, provider.request(NUMBER));
+        Batch batch = provider.batch();
+        CompletableFuture<Long> answered = batch.add(NUMBER);
+        CompletableFuture<Long> silent = batch.add(of("silent").timeout(Duration.ofMillis(250)));
+        batch.sendAndWait();
+        assertEquals(42, answered.resultNow());
+        TransportException late = assertInstanceOf(TransportException.class, silent.exceptionNow());
+        assertEquals(Kind.TIMEOUT, late.kind());
+        assertEquals("batch", seen.take());
+
+        CompletableFuture<Long> before = batch.add(NUMBER);
+        CompletableFuture<Long> never = batch.add(of("silent"));
+        CompletableFuture<Boolean> interrupted = new CompletableFuture<>();
+        Thread caller =
+            new Thread(
+                () -> {
+                  batch.sendAndWait();
+                  interrupted.complete(Thread.currentThread().isInterrupted());
+                });
+        caller.start();
+        assertEquals("batch", seen.take());
+        caller.interrupt();
+        assertTrue(interrupted.get());
+        late = assertInstanceOf(TransportException.class, never.exceptionNow());
+        assertEquals(Kind.TIMEOUT, late.kind());
+        assertTrue(before.isDone());
+        assertEquals(42, provider.request(NUMBER));
+      }
     }
   }
 
