@@ -223,7 +223,7 @@ public final class Multicall {
       Call call = Call.to(part.to).from(CONTRACT).data(part.data);
       futures.add(batch.add(Eth.call(call, at)));
     }
-    batch.send();
+    batch.sendAndWait();
     for (int i = 0; i < some.size(); i++) {
       Part part = some.get(i);
       try {
