@@ -15,6 +15,12 @@ final class AbiCall {
   final String signature;
   final int selector;
 
+  /**
+   * Bytes that {@link AbiWriter} needed for the last call, beyond those of a static one. Threads
+   * may overwrite each other's: it is a guess.
+   */
+  int guess = 224;
+
   AbiCall(String name, List<AbiParameter> inputs) {
     this.name = name;
     this.inputs = AbiTuple.of(inputs);

@@ -5,6 +5,7 @@ import java.math.BigInteger;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.BiConsumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Encodes the arguments of a call one after the other, each by the method of its type. It is what
@@ -23,8 +24,8 @@ import java.util.function.BiConsumer;
 public final class AbiWriter {
   private static final int WORD = 32;
 
-  /** Bytes for the tails of dynamic values, before more are needed. */
-  private static final int SPARE = 224;
+  /** The most bytes that are taken because the last call needed them. */
+  private static final int MOST_GUESSED = 1 << 16;
 
   /** Numbers in a frame of the stack. */
   private static final int FRAME = 3;
@@ -42,8 +43,11 @@ public final class AbiWriter {
   /** The parameters, for messages. */
   private final AbiTuple types;
 
-  /** What stands before a place in messages. */
+  /** The signature, for messages. */
   private final String name;
+
+  /** The function, or null. */
+  private final @Nullable AbiCall call;
 
   private byte[] out;
   private final int start;
@@ -62,11 +66,12 @@ public final class AbiWriter {
 
   private int depth;
 
-  private AbiWriter(AbiTuple types, String name, int start) {
+  private AbiWriter(AbiTuple types, String name, int start, @Nullable AbiCall call) {
     this.types = types;
     this.name = name;
     this.start = start;
-    int spare = types.isDynamic() ? SPARE : 0;
+    this.call = call;
+    int spare = call != null && types.isDynamic() ? call.guess : 0;
     try {
       out = new byte[Math.addExact(Math.addExact(start, types.headsBytes()), spare)];
     } catch (ArithmeticException overflow) {
@@ -85,15 +90,16 @@ public final class AbiWriter {
 
   /** Of the data of a call: the selector is written. */
   public static AbiWriter of(AbiFunction function) {
-    AbiWriter writer = new AbiWriter(function.call.inputs, function.call.signature + " ", 4);
-    Words.putInt(writer.out, 0, function.call.selector);
+    AbiCall call = function.call;
+    AbiWriter writer = new AbiWriter(call.inputs, call.signature, 4, call);
+    Words.putInt(writer.out, 0, call.selector);
     return writer;
   }
 
   /** Of the data that creates a contract: the code is written. */
   public static AbiWriter of(AbiConstructor constructor, Bytes code) {
     AbiTuple inputs = constructor.types();
-    AbiWriter writer = new AbiWriter(inputs, "constructor" + inputs + " ", code.size());
+    AbiWriter writer = new AbiWriter(inputs, "constructor" + inputs, code.size(), null);
     code.copyTo(writer.out, 0);
     return writer;
   }
@@ -359,7 +365,7 @@ public final class AbiWriter {
   /** The place of the next value. */
   private int next() {
     if (head >= headsEnd) {
-      throw new IllegalStateException("more values than " + name + "has");
+      throw new IllegalStateException("more values than " + name + " has");
     }
     return head;
   }
@@ -384,7 +390,7 @@ public final class AbiWriter {
   /** Begins what stands among the heads. */
   private void enterInPlace(int bytes) {
     if (bytes > headsEnd - head) {
-      throw new IllegalStateException("more values than " + name + "has");
+      throw new IllegalStateException("more values than " + name + " has");
     }
     push();
     base = head;
@@ -403,7 +409,7 @@ public final class AbiWriter {
 
   private AbiWriter leave() {
     if (head != headsEnd) {
-      throw new IllegalStateException("fewer values than " + name + "has");
+      throw new IllegalStateException("fewer values than " + name + " has");
     }
     int at = --depth * FRAME;
     boolean inPlace = frames[at + 1] == base;
@@ -431,7 +437,7 @@ public final class AbiWriter {
 
   /** With the place at which the writer is. */
   private Misfit placed(Misfit misfit) {
-    StringBuilder path = new StringBuilder(name);
+    StringBuilder path = new StringBuilder(name).append(' ');
     walk(path);
     return misfit.in(path.toString());
   }
@@ -465,6 +471,12 @@ public final class AbiWriter {
    */
   public Bytes toBytes() {
     finish();
+    if (call != null && types.isDynamic()) {
+      int needed = Math.min(end - start - types.headsBytes(), MOST_GUESSED);
+      if (call.guess != needed) {
+        call.guess = needed;
+      }
+    }
     byte[] all = end == out.length ? out : Arrays.copyOf(out, end);
     if (all == out) {
       out = NO_BYTES;
@@ -488,7 +500,7 @@ public final class AbiWriter {
   private void finish() {
     if (depth > 0 || head != headsEnd || out.length < end) {
       throw new IllegalStateException(
-          out.length < end ? "the bytes were taken" : "fewer values than " + name + "has");
+          out.length < end ? "the bytes were taken" : "fewer values than " + name + " has");
     }
   }
 

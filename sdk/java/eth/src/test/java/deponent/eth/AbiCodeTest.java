@@ -12,6 +12,7 @@ import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.function.Supplier;
@@ -361,6 +362,24 @@ class AbiCodeTest {
     byte[] expected = swap.encode(hopsAsLists, "a memo", least).toBytes();
     assertArrayEquals(expected, Arrays.copyOf(into, length));
     assertTrue(allocated < 10_000, allocated + " bytes for 10,000 calls");
+  }
+
+  @Test
+  void aCallAllocatesItsDataAndLittleMore() {
+    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    AbiFunction list = AbiFunction.of("list(address[] all, string memo)");
+    List<Address> all = Collections.nCopies(50, FRIEND);
+    int length = 0;
+    long allocated = Long.MAX_VALUE;
+    for (int round = 0; round < 20; round++) {
+      long before = threads.getCurrentThreadAllocatedBytes();
+      for (int i = 0; i < 10_000; i++) {
+        AbiWriter out = AbiWriter.of(list).array(all, 32, AbiWriter::address).text("a memo");
+        length = out.toBytes().size();
+      }
+      allocated = threads.getCurrentThreadAllocatedBytes() - before;
+    }
+    assertTrue(allocated < 10_000L * (length + 300), allocated + " bytes for 10,000 calls");
   }
 
   private record Hop(Address from, long amount) {}
