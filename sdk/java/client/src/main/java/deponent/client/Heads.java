@@ -69,9 +69,17 @@ final class Heads implements AutoCloseable {
 
     /** The transactions of an account in the chain: one question for all who wait. */
     long count(Address account) {
-      return Joined.of(
-          counts.computeIfAbsent(
-              account, one -> client.async(Eth.transactionCount(one, BlockId.LATEST))));
+      CompletableFuture<Long> mine = new CompletableFuture<>();
+      CompletableFuture<Long> first = counts.putIfAbsent(account, mine);
+      if (first != null) {
+        return Joined.of(first);
+      }
+      try {
+        mine.complete(client.transactionCount(account));
+      } catch (RuntimeException failure) {
+        mine.completeExceptionally(failure);
+      }
+      return Joined.of(mine);
     }
   }
 

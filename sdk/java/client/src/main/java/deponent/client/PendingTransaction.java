@@ -402,14 +402,15 @@ public final class PendingTransaction {
             hash + ": the server did not say within " + limit + " what became of it",
             last);
       }
-      Receipt seen = found;
-      String how;
-      if (seen != null) {
-        how = " has not " + confirmations + " confirmations after " + limit;
-      } else if (isKnown()) {
-        how = " is in no block after " + limit + ", and waits in the server's pool";
-      } else {
-        how = " is in no block after " + limit + ", and not in the server's pool any more";
+      if (found != null) {
+        String how = " has not " + confirmations + " confirmations after " + limit;
+        return new TransportException(Kind.TIMEOUT, true, hash + how, null);
+      }
+      String how = " is in no block after " + limit;
+      try {
+        how += isKnown() ? ", and waits in the server's pool" : ", and not in the server's pool";
+      } catch (EthException nobodySays) {
+        how += ", and the server does not say whether it waits in its pool";
       }
       return new TransportException(Kind.TIMEOUT, true, hash + how, null);
     }
