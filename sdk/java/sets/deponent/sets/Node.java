@@ -108,6 +108,26 @@ public final class Node implements AutoCloseable {
         secret);
   }
 
+  /** geth with a chain of its own that mines at once, over HTTP and WebSocket; null without it. */
+  public static Node gethDev() throws IOException {
+    Path program = gethProgram();
+    if (program == null) {
+      System.out.println("not run: no geth (sdk/java/README.md)");
+      return null;
+    }
+    Path folder = Files.createTempDirectory("geth");
+    String modules = "eth,debug,net,web3,txpool";
+    List<String> run = new ArrayList<>(List.of(program.toString(), "--dev"));
+    run.addAll(List.of("--datadir", folder.resolve("d").toString()));
+    run.addAll(List.of("--http", "--http.port", "0", "--http.api", modules));
+    run.addAll(List.of("--ws", "--ws.port", "0", "--ws.api", modules));
+    run.addAll(List.of("--ipcpath", folder.resolve("s").toString()));
+    Process process = new ProcessBuilder(run).redirectErrorStream(true).start();
+    List<String> lines = lines(process, line -> line.contains("HTTP server started"));
+    String http = "http://" + found(lines, "HTTP server started.*endpoint=([0-9.:]+)");
+    return new Node(process, folder, http, http, folder.resolve("s"), folder.resolve("none"));
+  }
+
   private static Path gethProgram() {
     List<String> places = new ArrayList<>();
     if (System.getenv("GETH") != null) {

@@ -105,6 +105,11 @@ public record BlockHeader(
    * Ethereum's headers.
    */
   public Hash computeHash() {
+    return Keccak256.hash(encode());
+  }
+
+  /** The header in RLP, as Ethereum has it. */
+  public Bytes encode() {
     RlpWriter rlp = new RlpWriter(640).list();
     rlp.add(parentHash).add(sha3Uncles).add(miner).add(stateRoot).add(transactionsRoot);
     rlp.add(receiptsRoot).add(logsBloom).add(difficulty).add(number).add(gasLimit).add(gasUsed);
@@ -117,7 +122,7 @@ public record BlockHeader(
     requestsHash.ifPresent(rlp::add);
     blockAccessListHash.ifPresent(rlp::add);
     slotNumber.ifPresent(rlp::add);
-    return Keccak256.hash(rlp.end().toBytes());
+    return Bytes.of(rlp.end().toBytes());
   }
 
   static BlockHeader read(JsonReader json) {

@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
  * @param state trie nodes
  * @param codes codes of contracts
  * @param keys addresses and slots, from servers that have them
- * @param headers headers of ancestors in RLP
+ * @param headers headers of ancestors in RLP, the oldest first
  */
 public record ExecutionWitness(
     List<Bytes> state, List<Bytes> codes, List<Bytes> keys, List<Bytes> headers) {
@@ -23,6 +23,22 @@ public record ExecutionWitness(
     codes = List.copyOf(codes);
     keys = List.copyOf(keys);
     headers = List.copyOf(headers);
+  }
+
+  /** Headers in RLP, or geth's: objects, the newest first. */
+  private static List<Bytes> headers(JsonReader json) {
+    boolean[] objects = new boolean[1];
+    List<Bytes> headers =
+        Members.list(
+            json,
+            one -> {
+              if (one.peek() == JsonReader.Kind.STRING) {
+                return one.nextBytes();
+              }
+              objects[0] = true;
+              return BlockHeader.read(one).encode();
+            });
+    return objects[0] ? headers.reversed() : headers;
   }
 
   static ExecutionWitness read(JsonReader json) {
@@ -43,7 +59,7 @@ public record ExecutionWitness(
         case "state" -> state = Members.list(json, JsonReader::nextBytes);
         case "codes" -> codes = Members.list(json, JsonReader::nextBytes);
         case "keys" -> keys = Members.list(json, JsonReader::nextBytes);
-        case "headers" -> headers = Members.list(json, JsonReader::nextBytes);
+        case "headers" -> headers = headers(json);
         default -> throw new AssertionError(name);
       }
     }

@@ -20,9 +20,12 @@ import deponent.eth.Wei;
 import deponent.rpc.Batch;
 import deponent.rpc.Notice;
 import deponent.rpc.Params;
+import deponent.rpc.Provider;
 import deponent.rpc.Request;
 import deponent.rpc.Subscription;
+import deponent.sets.Node;
 import deponent.sets.Sets;
+import deponent.wallet.PrivateKey;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -38,6 +41,9 @@ class RequestsTest {
   private static final String RUNTIME = "602a6000556001600052607760206000a160206000f3";
 
   private static final Bytes INIT = Bytes.of("6016600c60003960166000f3" + RUNTIME);
+
+  private static final String GETH_KEY =
+      "0xb71c71a67e1177ad4e901695e1b4b9ee17ae16c6668d313eac2f96dbcda3f291";
 
   private static final AbiFunction ANYTHING = AbiFunction.of("anything() returns (uint256)");
 
@@ -63,14 +69,17 @@ class RequestsTest {
     return value;
   }
 
-  /** As {@link #both}, where the node has the method; anvil has fewer. */
-  private static <T> void maybe(Nodes.Node node, Client eth, Request<T> request) {
+  /** As {@link #both}, where the node has the method. */
+  private static <T> void maybe(At at, Client eth, Request<T> request) {
     try {
       both(eth, request);
     } catch (RpcException error) {
-      assertTrue(node.isAnvil, request + ": " + error);
+      assertTrue(at.hasFewer, request + ": " + error);
     }
   }
+
+  /** The kind of a node: its chain, and whether it has fewer methods than ours. */
+  private record At(long chainId, boolean hasFewer) {}
 
   private static Receipt mined(Client eth, Hash transaction) {
     Nodes.mine(eth);
@@ -97,17 +106,38 @@ class RequestsTest {
         List.of(),
         node -> {
           try (Client eth = node.client("ws")) {
-            Chain chain = chain(eth);
-            numbers(node, eth);
-            state(node, eth, chain);
-            blocks(node, eth, chain);
-            calls(node, eth, chain);
+            all(new At(31337, node.isAnvil), eth, chain(eth));
           }
         });
   }
 
-  private static void numbers(Nodes.Node node, Client eth) {
-    assertEquals(31337, both(eth, Eth.chainId()));
+  @Test
+  void readsAreThoseOfGeth() throws Exception {
+    try (Node geth = Node.gethDev()) {
+      if (geth == null) {
+        return;
+      }
+      Provider provider = Provider.at(Node.webSocket(geth.http)).timeout(Nodes.LONG).connect();
+      try (Client eth = Client.of(provider)) {
+        // geth's own account for development.
+        Account me = eth.account(PrivateKey.of(GETH_KEY));
+        Receipt created = me.deploy(INIT).await(1, Nodes.LONG);
+        Address contract = created.contractAddress().orElseThrow();
+        Receipt called = me.send(Call.to(contract)).await(1, Nodes.LONG);
+        all(new At(1337, true), eth, new Chain(me.address(), contract, created, called));
+      }
+    }
+  }
+
+  private static void all(At node, Client eth, Chain chain) {
+    numbers(node, eth);
+    state(node, eth, chain);
+    blocks(node, eth, chain);
+    calls(node, eth, chain);
+  }
+
+  private static void numbers(At node, Client eth) {
+    assertEquals(node.chainId, both(eth, Eth.chainId()));
     assertTrue(both(eth, Eth.blockNumber()) >= 2);
     both(eth, Eth.gasPrice());
     both(eth, Eth.maxPriorityFeePerGas());
@@ -120,7 +150,7 @@ class RequestsTest {
     both(eth, Eth.syncing());
     maybe(node, eth, Eth.config());
     maybe(node, eth, Eth.capabilities());
-    assertEquals("31337", both(eth, Net.version()));
+    assertEquals(Long.toString(node.chainId), both(eth, Net.version()));
     both(eth, Net.listening());
     maybe(node, eth, Net.peerCount());
     assertFalse(both(eth, Web3.clientVersion()).isEmpty());
@@ -131,7 +161,7 @@ class RequestsTest {
     maybe(node, eth, TxPool.contentFrom(Address.ZERO));
   }
 
-  private static void state(Nodes.Node node, Client eth, Chain chain) {
+  private static void state(At node, Client eth, Chain chain) {
     long before = chain.created.blockNumber() - 1;
     assertTrue(both(eth, Eth.balance(chain.me)).compareTo(Wei.ether("1")) > 0);
     assertEquals(2, both(eth, Eth.transactionCount(chain.me)));
@@ -147,7 +177,7 @@ class RequestsTest {
     assertEquals(Hash.ZERO, proof.storageProof().getLast().value());
   }
 
-  private static void blocks(Nodes.Node node, Client eth, Chain chain) {
+  private static void blocks(At node, Client eth, Chain chain) {
     Hash hash = chain.called.transactionHash();
     BlockId at = BlockId.of(chain.called.blockNumber());
     BlockId ofHash = BlockId.of(chain.called.blockHash());
@@ -190,7 +220,7 @@ class RequestsTest {
     traces(node, eth, chain);
   }
 
-  private static void traces(Nodes.Node node, Client eth, Chain chain) {
+  private static void traces(At node, Client eth, Chain chain) {
     Hash hash = chain.called.transactionHash();
     BlockId at = BlockId.of(chain.called.blockNumber());
     BlockId creation = BlockId.of(chain.created.blockHash());
@@ -213,10 +243,13 @@ class RequestsTest {
     assertEquals(List.of(TOPIC), frame.logs().getFirst().topics());
     Trace.Kind[] all = Trace.Kind.values();
     TraceFilter filter = TraceFilter.blocks(0, chain.called.blockNumber()).to(chain.contract);
-    List<FlatTrace> traces = both(eth, Trace.transaction(hash)).orElseThrow();
-    assertTrue(traces.getFirst().action() instanceof FlatTrace.CallAction);
+    if (!node.hasFewer) {
+      List<FlatTrace> traces = both(eth, Trace.transaction(hash)).orElseThrow();
+      assertTrue(traces.getFirst().action() instanceof FlatTrace.CallAction);
+    }
     for (Request<?> trace :
         List.of(
+            Trace.transaction(hash),
             Trace.block(at),
             Trace.block(creation),
             Trace.filter(filter),
@@ -230,7 +263,7 @@ class RequestsTest {
     }
   }
 
-  private static void calls(Nodes.Node node, Client eth, Chain chain) {
+  private static void calls(At node, Client eth, Chain chain) {
     Call call = Call.to(chain.contract).from(chain.me);
     assertEquals(32, both(eth, Eth.call(call)).size());
     assertEquals(1, eth.call(chain.contract, ANYTHING).integer(0).intValueExact());
