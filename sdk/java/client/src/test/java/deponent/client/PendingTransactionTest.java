@@ -251,7 +251,7 @@ class PendingTransactionTest {
           List.of(),
           node -> {
             String at = scheme + "://127.0.0.1:" + node.port;
-            Provider provider = Provider.at(at).timeout(Duration.ofSeconds(10)).connect();
+            Provider provider = Provider.at(at).timeout(Duration.ofSeconds(5)).connect();
             try (Client eth = Client.of(provider)) {
               ends(node, eth);
             }
@@ -265,7 +265,7 @@ class PendingTransactionTest {
     CompletableFuture<Receipt> waiting = before.awaitAsync(1, Duration.ofSeconds(1));
     Semaphore taken = new Semaphore(0);
     List<CompletableFuture<Boolean>> sends = new ArrayList<>();
-    for (int i = 0; i < 5_000; i++) {
+    for (int i = 0; i < 1_000; i++) {
       sends.add(
           Account.async(
               () -> {

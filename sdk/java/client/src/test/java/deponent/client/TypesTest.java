@@ -29,34 +29,36 @@ class TypesTest {
 
   private static final Bytes DELEGATION = Bytes.of("0xef0100");
 
+  /** A blob, whose proofs take a while. */
+  private static final BlobSidecar ONE = blobs(1_000);
+
   private static BlobSidecar blobs(int bytes) {
     return Blobs.sidecar("Hello".repeat(bytes / 5).getBytes(StandardCharsets.US_ASCII));
   }
 
   @Test
   void blobsAreSentWithTheirCellProofs() throws Exception {
-    BlobSidecar one = blobs(1_000);
     BlobSidecar two = blobs(200_000);
     Nodes.each(
         OSAKA,
         node -> {
           try (Client eth = node.client("ws")) {
             Account me = eth.account(Nodes.key(0));
-            PendingTransaction sent = me.sendBlobs(Call.to(FRIEND), one);
+            PendingTransaction sent = me.sendBlobs(Call.to(FRIEND), ONE);
             Receipt receipt = sent.await(1, Nodes.LONG);
             assertEquals(3, receipt.type());
             assertEquals(131_072, receipt.blobGasUsed().orElseThrow());
             ChainTransaction there = eth.transaction(sent.hash()).orElseThrow();
-            assertEquals(one.versionedHashes(), there.blobVersionedHashes());
+            assertEquals(ONE.versionedHashes(), there.blobVersionedHashes());
             Call dear = Call.to(FRIEND).blobs(List.of(), Wei.gwei("3")).value(Wei.of(5));
             Receipt both = me.sendBlobs(dear, two).await(1, Nodes.LONG);
             assertEquals(2 * 131_072, both.blobGasUsed().orElseThrow());
             there = eth.transaction(both.transactionHash()).orElseThrow();
             assertEquals(Optional.of(Wei.gwei("3")), there.maxFeePerBlobGas());
-            Call alone = Call.to(FRIEND).blobs(one.versionedHashes(), Wei.of(1));
+            Call alone = Call.to(FRIEND).blobs(ONE.versionedHashes(), Wei.of(1));
             assertThrows(IllegalArgumentException.class, () -> me.send(alone));
             Call create = Call.create(Bytes.of("0x00"));
-            assertThrows(RuntimeException.class, () -> me.sendBlobs(create, one));
+            assertThrows(RuntimeException.class, () -> me.sendBlobs(create, ONE));
             assertEquals(2, eth.transactionCount(me.address(), BlockId.PENDING));
           }
         });
@@ -64,13 +66,12 @@ class TypesTest {
 
   @Test
   void blobsAreReplacedByBlobs() throws Exception {
-    BlobSidecar one = blobs(1_000);
     Nodes.each(
         List.of("--hardfork", "osaka", "--no-mining"),
         node -> {
           try (Client eth = node.client("ws")) {
             Account me = eth.account(Nodes.key(0));
-            PendingTransaction slow = me.sendBlobs(Call.to(FRIEND).value(Wei.of(5)), one);
+            PendingTransaction slow = me.sendBlobs(Call.to(FRIEND).value(Wei.of(5)), ONE);
             PendingTransaction fast = slow.speedUp();
             PendingTransaction cancelled = slow.cancel();
             CompletableFuture<Receipt> waiting = fast.awaitAsync(1, Nodes.LONG);
