@@ -8,6 +8,8 @@ import java.util.function.Consumer;
 
 /** By functions of Linux's C library, on processors of 64 bits. */
 public final class LinuxDescriptors implements Descriptors {
+  private final Rooms rooms = new Rooms();
+
   /** For {@code ServiceLoader}. */
   public LinuxDescriptors() {}
 
@@ -16,7 +18,13 @@ public final class LinuxDescriptors implements Descriptors {
     String processor = System.getProperty("os.arch");
     return System.getProperty("os.name").equals("Linux")
         && (processor.equals("amd64") || processor.equals("aarch64"))
-        && Libc.isThere();
+        && Libc.isThere()
+        && Scoped.isSound();
+  }
+
+  @Override
+  public Mapping room(int bytes) {
+    return rooms.room(bytes);
   }
 
   @Override

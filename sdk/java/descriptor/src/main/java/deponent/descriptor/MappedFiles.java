@@ -2,7 +2,6 @@ package deponent.descriptor;
 
 import deponent.rpc.internal.Descriptors;
 import java.io.IOException;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -21,9 +20,6 @@ import org.jspecify.annotations.Nullable;
 final class MappedFiles {
   /** Files that a server lends on a connection at a time. */
   private static final int MOST = 8;
-
-  /** Bytes of each buffer of a view but the last. */
-  private static final long PIECE = 1 << 30;
 
   private final ReentrantLock lock = new ReentrantLock();
   private final Map<String, MappedFile> known = new HashMap<>();
@@ -53,7 +49,8 @@ final class MappedFiles {
     if (file == null) {
       file = added(key, new MappedFile(mapper.map(size), size));
     }
-    return new View(file, bytes);
+    MappedFile mapped = file;
+    return new View(new Scoped(mapped.address, bytes, true, () -> given(mapped)));
   }
 
   private @Nullable MappedFile taken(String key, long bytes) {
@@ -135,30 +132,15 @@ final class MappedFiles {
     unmap(unused);
   }
 
-  /** Buffers that cannot be read any more once they are closed, whatever becomes of the file. */
-  private final class View implements Descriptors.Mapping {
-    private final MappedFile file;
-    private final Arena arena = Arena.ofShared();
-    private final List<ByteBuffer> buffers = new ArrayList<>();
-
-    @SuppressWarnings("restricted")
-    View(MappedFile file, long bytes) {
-      this.file = file;
-      MemorySegment all = file.address.reinterpret(bytes, arena, null).asReadOnly();
-      for (long at = 0; at < bytes; at += PIECE) {
-        buffers.add(all.asSlice(at, Math.min(PIECE, bytes - at)).asByteBuffer());
-      }
-    }
-
+  private record View(Scoped scoped) implements Descriptors.Mapping {
     @Override
     public List<ByteBuffer> buffers() {
-      return List.copyOf(buffers);
+      return scoped.buffers();
     }
 
     @Override
     public void close() {
-      arena.close();
-      given(file);
+      scoped.close();
     }
   }
 }

@@ -6,30 +6,20 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import deponent.engine.EngineClient;
-import deponent.engine.ForkchoiceState;
-import deponent.engine.ForkchoiceUpdated;
 import deponent.engine.NewPayload;
-import deponent.engine.PayloadAttributes;
 import deponent.engine.PayloadWithWitness;
 import deponent.engine.StatelessInput;
 import deponent.engine.Wire;
 import deponent.engine.Witness;
-import deponent.eth.Address;
-import deponent.eth.Bytes;
 import deponent.eth.EthException;
 import deponent.eth.Hash;
-import deponent.eth.JsonReader;
 import deponent.eth.ProtocolException;
-import deponent.eth.Transaction;
 import deponent.eth.TransportException;
 import deponent.eth.TransportException.Kind;
-import deponent.eth.Wei;
 import deponent.rpc.Http;
 import deponent.rpc.Provider;
-import deponent.rpc.Request;
 import deponent.rpc.Retry;
 import deponent.sets.Node;
-import deponent.wallet.PrivateKey;
 import java.io.IOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
@@ -52,15 +42,8 @@ import org.junit.jupiter.api.io.TempDir;
 /** Answers as memory of our node, and servers that lie about them. */
 class DescriptorTest {
   private static final Duration LONG = Duration.ofSeconds(300);
-  private static final Hash ROOT = Hash.of("0x" + "06".repeat(32));
-  private static final PrivateKey KEY = PrivateKey.of("0x" + "45".repeat(32));
-  private static final Address CALLER = Address.of("0x00000000000000000000000000000000000ca113");
-
-  /** Calls the contracts at 0x1001 to 0x1028, so that a witness has their codes. */
-  private static final String CODE = "60285b5f5f5f5f84611000015afa50600190038060025700";
 
   private static final int CONTRACTS = 40;
-  private static final int CODE_BYTES = 24_000;
 
   /** Whether there is something to test. */
   private static boolean isThere() {
@@ -69,74 +52,6 @@ class DescriptorTest {
       System.out.println("not run: answers by descriptor need Linux");
     }
     return isThere;
-  }
-
-  private static String genesis() throws IOException {
-    Path root = Path.of("").toAbsolutePath().getParent().getParent().getParent();
-    StringBuilder alloc = new StringBuilder("\"alloc\": {");
-    alloc.append("\"").append(KEY.address()).append("\": {\"balance\": \"0xffffffffffffffff\"},");
-    alloc.append("\"").append(CALLER).append("\": {\"balance\": \"0x0\", \"code\": \"0x");
-    alloc.append(CODE).append("\"},");
-    for (int i = 1; i <= CONTRACTS; i++) {
-      alloc.append("\"0x%040x\": {\"balance\": \"0x0\", \"code\": \"0x00".formatted(0x1000 + i));
-      alloc.append("%02x".formatted(i).repeat(CODE_BYTES - 1)).append("\"},");
-    }
-    return Files.readString(root.resolve("docs/genesis.json")).replace("\"alloc\": {", alloc);
-  }
-
-  private static <T> T call(EngineClient client, Request<T> request) {
-    return client.jsonRpc().request(request);
-  }
-
-  /** A valid block that reads all contracts. */
-  private static NewPayload block(EngineClient client) throws InterruptedException {
-    Bytes transaction =
-        KEY.sign(
-                Transaction.to(CALLER)
-                    .chainId(1337)
-                    .nonce(0)
-                    .gasLimit(1_000_000)
-                    .fees(Wei.gwei("10"), Wei.of(1))
-                    .build())
-            .encode();
-    call(
-        client,
-        Request.of(
-            "eth_sendRawTransaction", json -> json.value(transaction), JsonReader::nextHash));
-    Hash genesis =
-        call(
-            client,
-            Request.of(
-                "eth_getBlockByNumber",
-                json -> json.value("latest").value(false),
-                json -> Hash.of(member(json, "hash"))));
-    for (long time = 1; ; time++) {
-      PayloadAttributes attributes =
-          PayloadAttributes.of(time, ROOT, CALLER).withdrawals(List.of());
-      ForkchoiceUpdated begun =
-          client.forkchoiceUpdated(
-              ForkchoiceState.of(genesis), attributes.parentBeaconBlockRoot(ROOT));
-      NewPayload payload = client.getPayload(begun.payloadId().orElseThrow()).toNewPayload(ROOT);
-      if (!payload.payload().transactions().isEmpty()) {
-        return payload;
-      }
-      assertTrue(time < 10_000, "the pool's transaction is in no payload");
-      Thread.sleep(10);
-    }
-  }
-
-  private static String member(JsonReader json, String name) {
-    String found = "";
-    json.beginObject();
-    while (json.hasNext()) {
-      if (json.nextName().equals(name)) {
-        found = json.nextString();
-      } else {
-        json.skipValue();
-      }
-    }
-    json.endObject();
-    return found;
   }
 
   /** Mapped files of memory of this process, and open ones. */
@@ -166,19 +81,19 @@ class DescriptorTest {
 
   @Test
   void answersByDescriptorAreThoseOverTheSocket() throws Exception {
-    try (Node node = isThere() ? Node.ours(genesis()) : null) {
+    try (Node node = isThere() ? Node.ours(Codes.genesis(CONTRACTS)) : null) {
       if (node == null) {
         return;
       }
       EngineClient client = EngineClient.at(node.socket).timeout(LONG).connect();
       assertEquals(Wire.DESCRIPTOR, client.wire());
-      NewPayload payload = block(client);
+      NewPayload payload = Codes.block(client);
       Hash hash = payload.payload().blockHash();
       List<Witness> kept = new ArrayList<>();
       try (EngineClient copies = client(node, Wire.SSZ)) {
         assertEquals(Wire.SSZ, copies.wire());
         Witness expected = copies.newPayloadWithWitness(payload).witness().orElseThrow();
-        assertTrue(expected.contentBytes() > CONTRACTS * CODE_BYTES);
+        assertTrue(expected.contentBytes() > CONTRACTS * Codes.BYTES);
         rounds(client, payload, expected);
         assertTrue(mapped() > 0 && mapped() <= 8, mapped() + " files are mapped");
         for (int held = 0; held < 20; held++) {
@@ -195,7 +110,7 @@ class DescriptorTest {
       assertEquals(0, mapped());
       assertEquals(0, open());
     }
-    try (Node node = Node.ours(genesis());
+    try (Node node = Node.ours(Codes.genesis(CONTRACTS));
         EngineClient port = EngineClient.at(node.engine).wire(Wire.DESCRIPTOR).connect()) {
       assertEquals(Wire.SSZ, port.wire());
     }

@@ -284,9 +284,9 @@ public final class Witness implements AutoCloseable {
   }
 
   /**
-   * Gives the memory back: memory of the server at once, and other as soon as no view of it is
-   * left. Items are not read after that: it is an {@link IllegalStateException}, of views in memory
-   * of the server too.
+   * Gives the memory back: with the module {@code deponent-descriptor} at once, else as soon as no
+   * view of it is left. Items are not read after that: it is an {@link IllegalStateException}, of
+   * views too where the memory was given back.
    */
   @Override
   public void close() {

@@ -121,8 +121,8 @@ public final class Http implements AutoCloseable {
   }
 
   /**
-   * An answer, which was read whole. It is closed by who asked: memory of the server is given back
-   * then, and its buffers are read no more.
+   * An answer, which was read whole. It is closed by who asked: memory is given back then, and its
+   * buffers are read no more. Without the module {@code deponent-descriptor} that does nothing.
    */
   public static final class Answer implements AutoCloseable {
     private final Head head;
@@ -137,18 +137,13 @@ public final class Http implements AutoCloseable {
       this.release = new AtomicReference<>(release);
     }
 
-    /** Gives memory of the server back, if the body is in it. */
+    /** Gives the body's memory back, if it is used again. */
     @Override
     public void close() {
       Runnable once = release.getAndSet(null);
       if (once != null) {
         once.run();
       }
-    }
-
-    /** Whether the body is memory of the server. */
-    public boolean isMapped() {
-      return release.get() != null;
     }
 
     /** The status, such as 200. */
@@ -420,10 +415,12 @@ public final class Http implements AutoCloseable {
 
   private Answer answer(Connection over, Head head, long most) throws IOException {
     String from = settings.endpoint.toString();
-    List<ByteBuffer> body = read(over.body);
     String named = head.header(DESCRIPTOR);
     if (named == null || !(over.sock instanceof Passing passing)) {
-      return new Answer(head, from, body, null);
+      return read(over.body, head, from);
+    }
+    if (over.body.read(new byte[1], 0, 1) >= 0) {
+      throw Head.wrong("a body beside the one by descriptor");
     }
     Matcher matcher = FILE.matcher(named);
     if (!matcher.matches()) {
@@ -489,6 +486,32 @@ public final class Http implements AutoCloseable {
       System.arraycopy(body, 0, all, bytes.length, body.length);
       over.sock.write(all, 0, all.length);
     }
+  }
+
+  /** Reads a body, of a known length into memory that was used before where there is some. */
+  private static Answer read(Body body, Head head, String from) throws IOException {
+    Descriptors service = Passing.service().orElse(null);
+    if (service == null || body.left() < DIRECT) {
+      return new Answer(head, from, read(body), null);
+    }
+    List<Descriptors.Mapping> rooms = new ArrayList<>();
+    Runnable release = () -> rooms.forEach(Descriptors.Mapping::close);
+    List<ByteBuffer> full = new ArrayList<>();
+    try {
+      while (body.left() > 0) {
+        Descriptors.Mapping room = service.room((int) Math.min(body.left(), PIECE));
+        rooms.add(room);
+        ByteBuffer now = room.buffers().get(0);
+        while (now.hasRemaining()) {
+          body.read(now);
+        }
+        full.add(now.flip());
+      }
+    } catch (IOException | RuntimeException | Error failure) {
+      release.run();
+      throw failure;
+    }
+    return new Answer(head, from, full, release);
   }
 
   private static List<ByteBuffer> read(Body body) throws IOException {

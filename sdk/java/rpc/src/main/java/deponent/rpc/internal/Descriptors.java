@@ -7,7 +7,10 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.function.Consumer;
 
-/** Unix sockets over which open files come ({@code SCM_RIGHTS}), and the files as memory. */
+/**
+ * Unix sockets over which open files come ({@code SCM_RIGHTS}), the files as memory, and memory
+ * that is used again: to touch it for the first time is the most expensive part of reading.
+ */
 public interface Descriptors {
   /** Whether this system has them. */
   boolean isSupported();
@@ -19,6 +22,9 @@ public interface Descriptors {
    * @param watch is given what ends all that blocks, before anything does
    */
   Connection connect(Path path, long nanos, Consumer<Closeable> watch) throws IOException;
+
+  /** Memory outside of the heap for so many bytes. */
+  Mapping room(int bytes);
 
   /** A connection. One thread at a time uses it, and any thread closes it. */
   interface Connection extends Closeable {
@@ -43,7 +49,7 @@ public interface Descriptors {
     void close();
   }
 
-  /** Memory of another process, read alone. */
+  /** Memory outside of the heap; that of another process is read alone. */
   interface Mapping {
     /** All of it, in buffers of 2^30 bytes but for the last. */
     List<ByteBuffer> buffers();
