@@ -49,6 +49,9 @@ record AbiFile(
    */
   static AbiFile of(String text) {
     Abi abi = Abi.ofJson(text);
+    abi.functions().forEach(one -> checkName(one.name()));
+    abi.events().forEach(one -> checkName(one.name()));
+    abi.errors().forEach(one -> checkName(one.name()));
     Parts parts = new Parts();
     JsonReader json = new JsonReader(text);
     if (json.peek() == JsonReader.Kind.OBJECT) {
@@ -73,6 +76,12 @@ record AbiFile(
         parts.errors,
         Optional.ofNullable(parts.constructor),
         code);
+  }
+
+  private static void checkName(String name) {
+    if (!Names.isIdentifier(name)) {
+      throw new MalformedException("a name that Solidity does not take: " + name);
+    }
   }
 
   private static void evm(JsonReader json, Parts parts) {
@@ -166,6 +175,6 @@ record AbiFile(
       return Optional.empty();
     }
     String name = type.substring(type.lastIndexOf(type.indexOf('.') < 0 ? ' ' : '.') + 1);
-    return Optional.of(name).filter(found -> found.matches("[A-Za-z_$][A-Za-z0-9_$]*"));
+    return Optional.of(name).filter(Names::isIdentifier);
   }
 }

@@ -86,7 +86,7 @@ final class Names {
   /** Of a parameter or a component, the {@code index}th. */
   static String ofValue(String name, int index) {
     String bare = name.replaceAll("^_+|_+$", "");
-    if (bare.isEmpty() || !Character.isJavaIdentifierStart(bare.charAt(0))) {
+    if (!isIdentifier(bare)) {
       return "value" + (index + 1);
     }
     boolean inner =
@@ -96,6 +96,11 @@ final class Names {
 
   static String ofMethod(String name) {
     return METHODS.contains(name) || isWord(name) ? name + "_" : name;
+  }
+
+  /** Whether Solidity takes it for a name. Others are not written into code. */
+  static boolean isIdentifier(String name) {
+    return name.matches("[A-Za-z_$][A-Za-z0-9_$]*");
   }
 
   private static boolean isWord(String name) {
@@ -135,7 +140,7 @@ final class Names {
     for (AbiParameter parameter : parameters) {
       list.append(list.isEmpty() ? "" : ", ").append(declared(parameter.type()));
       list.append(parameter.indexed() ? " indexed" : "");
-      if (parameter.name().matches("[A-Za-z_$][A-Za-z0-9_$]*")) {
+      if (isIdentifier(parameter.name())) {
         list.append(' ').append(parameter.name());
       }
     }

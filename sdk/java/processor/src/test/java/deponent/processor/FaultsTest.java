@@ -244,6 +244,9 @@ class FaultsTest {
         "Token.json is not read: a contract's JSON without the member abi",
         "@Contract(abi = \"Token.json\") interface Coin {} //");
     fault(
+        "Odd.json is not read: a name that Solidity does not take: f\"); evil(",
+        "@Contract(abi = \"Odd.json\") interface Coin {} //");
+    fault(
         "the JSON of the contract has its constructor",
         "@Contract(abi = \"Coin.json\", constructor = \"constructor()\") interface Coin {} //");
     Compiled without =

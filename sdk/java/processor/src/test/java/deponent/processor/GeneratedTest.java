@@ -381,7 +381,7 @@ class GeneratedTest {
           "stateMutability":"view"},
          {"type":"function","name":"default","inputs":[{"name":"_class","type":"tuple",
           "components":[{"name":"hashCode","type":"bool"},{"name":"_a","type":"bool"},
-          {"name":"a","type":"bool"}],"internalType":"struct String"}],
+          {"name":"a","type":"bool"},{"name":"x) {} void f(int y","type":"bool"}],"internalType":"struct String"}],
           "outputs":[{"name":"","type":"bool"},{"name":"","type":"bool"}],"stateMutability":"pure"},
          {"type":"event","name":"set","inputs":[],"anonymous":false},
          {"type":"event","name":"Set","inputs":[{"name":"a","type":"bool","indexed":false}],
@@ -408,7 +408,7 @@ class GeneratedTest {
             " void set_uint128(BigInteger value1) {",
             " String toString_() {",
             " DefaultResult default_(StringStruct class_) {",
-            "record StringStruct(boolean hashCode_, boolean a, boolean a2) {}",
+            "record StringStruct(boolean hashCode_, boolean a, boolean a2, boolean value4) {}",
             "record DefaultResult(boolean value1, boolean value2) {}",
             "record Set() {}",
             "record SetEvent(boolean a) {}",
@@ -518,6 +518,32 @@ class GeneratedTest {
             "--module-path",
             String.join(separator, modules));
     assertEquals(List.of(), compiled.diagnostics);
+  }
+
+  @Test
+  void theExampleOfTheReadmeCompiles() throws Exception {
+    String readme = Files.readString(Path.of("../README.md"));
+    String example = readme.substring(readme.indexOf("@Contract interface Erc20 {"));
+    example = example.substring(0, example.indexOf("```"));
+    int end = example.indexOf("\n}\n") + 3;
+    String source =
+        """
+        package app;
+        import deponent.client.*;
+        import deponent.client.Error;
+        import deponent.eth.*;
+        import deponent.rpc.Request;
+        import java.math.BigInteger;
+        import java.util.List;
+        import java.util.concurrent.CompletableFuture;
+        abstract class Readme {
+        abstract void top(BigInteger amount);
+        """
+            + example.substring(0, end)
+            + "void use(Client eth, Account me, Address address, Address friend) {"
+            + example.substring(end)
+            + "}}";
+    Compiled.of(Map.of("app.Readme", source)).loader().loadClass("app.Erc20Contract");
   }
 
   @Test
