@@ -151,7 +151,11 @@ final class Members {
 
   /** Reads 32 bytes that may lack their leading zeros. */
   static Hash word(JsonReader json) {
-    BigInteger number = json.nextBigQuantity();
+    return word(json.nextBigQuantity());
+  }
+
+  /** A number of at most 256 bits as 32 bytes. */
+  static Hash word(BigInteger number) {
     byte[] bytes = number.toByteArray();
     byte[] word = new byte[Hash.SIZE];
     int from = Math.max(0, bytes.length - word.length);

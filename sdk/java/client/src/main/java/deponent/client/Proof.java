@@ -4,8 +4,12 @@ import deponent.eth.Address;
 import deponent.eth.Bytes;
 import deponent.eth.Hash;
 import deponent.eth.JsonReader;
+import deponent.eth.Keccak256;
+import deponent.eth.MalformedException;
+import deponent.eth.RlpReader;
 import deponent.eth.Wei;
 import java.util.List;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -27,6 +31,8 @@ public record Proof(
     Hash storageHash,
     List<Bytes> accountProof,
     List<Slot> storageProof) {
+  private static final Hash NO_CODE = Keccak256.hash(Bytes.EMPTY);
+
   private static final Members MEMBERS =
       Members.of(
           "address", "balance", "nonce", "codeHash", "storageHash", "accountProof", "storageProof");
@@ -35,6 +41,63 @@ public record Proof(
   public Proof {
     accountProof = List.copyOf(accountProof);
     storageProof = List.copyOf(storageProof);
+  }
+
+  /**
+   * Checks that the account and the slots are so in the state with this root, that of a block whose
+   * hash is trusted: then the server need not be.
+   *
+   * <pre>{@code
+   * Proof proof = eth.proof(token, List.of(slot), BlockId.of(header.hash()));
+   * proof.verify(header.stateRoot());
+   * }</pre>
+   *
+   * @throws MalformedException if they are not, or it is not proven, with the reason
+   */
+  public void verify(Hash stateRoot) {
+    Hash root = TrieProof.EMPTY_ROOT;
+    Optional<Bytes> account = value("accountProof", stateRoot, address.toBytes(), accountProof);
+    if (account.isPresent()) {
+      RlpReader rlp = new RlpReader(account.get()).list();
+      check("nonce", nonce == rlp.number());
+      check("balance", balance.equals(rlp.wei()));
+      root = rlp.hash();
+      check("storageHash", storageHash.equals(root));
+      check("codeHash", codeHash.equals(rlp.hash()));
+      rlp.end().finish();
+    } else {
+      check("nonce", nonce == 0);
+      check("balance", balance.equals(Wei.ZERO));
+      check("storageHash", storageHash.equals(Hash.ZERO) || storageHash.equals(root));
+      check("codeHash", codeHash.equals(Hash.ZERO) || codeHash.equals(NO_CODE));
+    }
+    for (Slot slot : storageProof) {
+      String place = "storageProof of " + slot.key;
+      Optional<Bytes> found = value(place, root, slot.key.toBytes(), slot.proof);
+      Hash proven = found.map(Proof::word).orElse(Hash.ZERO);
+      check(place, slot.value.equals(proven));
+    }
+  }
+
+  private static Optional<Bytes> value(String place, Hash root, byte[] key, List<Bytes> nodes) {
+    try {
+      return TrieProof.value(root, key, nodes);
+    } catch (MalformedException fault) {
+      throw new MalformedException(place + ": " + fault.getMessage(), fault);
+    }
+  }
+
+  private static Hash word(Bytes rlp) {
+    RlpReader reader = new RlpReader(rlp);
+    Hash word = Members.word(reader.integer());
+    reader.finish();
+    return word;
+  }
+
+  private static void check(String what, boolean same) {
+    if (!same) {
+      throw new MalformedException(what + " is another in the trie");
+    }
   }
 
   /**

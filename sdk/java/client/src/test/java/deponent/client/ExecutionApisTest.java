@@ -1,16 +1,23 @@
 package deponent.client;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import deponent.eth.Bytes;
+import deponent.eth.Hash;
 import deponent.eth.JsonReader;
 import deponent.eth.JsonWriter;
+import deponent.eth.MalformedException;
+import deponent.eth.Wei;
 import deponent.rpc.Request;
 import deponent.sets.Sets;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -187,6 +194,61 @@ class ExecutionApisTest {
       String overflow = "tests/eth_simulateV1/ethSimulate-overflow-nonce.io";
       unknown.removeIf(file -> file.contains("/testing_"));
       assertEquals(Set.of(overflow), unknown);
+    }
+  }
+
+  @Test
+  void proofsHoldInOneStateAndNoOther() {
+    Set<Hash> roots = new HashSet<>();
+    List<Proof> proofs = new ArrayList<>();
+    each(
+        (one, ours) -> {
+          if (one.answer().containsKey("result")) {
+            Object value = read(ours, one.answer().get("result"));
+            Walk.within(value, BlockHeader.class).forEach(header -> roots.add(header.stateRoot()));
+            proofs.addAll(Walk.within(value, Proof.class));
+          }
+        });
+    Random random = Sets.random();
+    for (Proof proof : proofs) {
+      assertEquals(1, roots.stream().filter(root -> faultOf(proof, root) == null).count());
+      Hash root = roots.stream().filter(one -> faultOf(proof, one) == null).findAny().orElseThrow();
+      List<Bytes> nodes = proof.accountProof();
+      for (int i = 0; i < 200; i++) {
+        byte[] changed = nodes.get(random.nextInt(nodes.size())).toBytes();
+        int place = nodes.indexOf(Bytes.of(changed));
+        changed[random.nextInt(changed.length)] ^= (byte) (1 + random.nextInt(255));
+        List<Bytes> others = new ArrayList<>(nodes);
+        others.set(place, Bytes.of(changed));
+        assertNotNull(faultOf(with(proof, proof.balance(), others), root));
+      }
+      Wei more = proof.balance().plus(Wei.of(1));
+      assertEquals("balance is another in the trie", faultOf(with(proof, more, nodes), root));
+      List<Bytes> less = nodes.subList(0, nodes.size() - 1);
+      assertTrue(faultOf(with(proof, proof.balance(), less), root).endsWith("is missing"));
+      List<Bytes> twice = new ArrayList<>(nodes);
+      twice.add(nodes.getFirst());
+      assertTrue(faultOf(with(proof, proof.balance(), twice), root).endsWith("not on the way"));
+    }
+  }
+
+  private static Proof with(Proof proof, Wei balance, List<Bytes> nodes) {
+    return new Proof(
+        proof.address(),
+        balance,
+        proof.nonce(),
+        proof.codeHash(),
+        proof.storageHash(),
+        nodes,
+        proof.storageProof());
+  }
+
+  private static String faultOf(Proof proof, Hash root) {
+    try {
+      proof.verify(root);
+      return null;
+    } catch (MalformedException fault) {
+      return fault.getMessage();
     }
   }
 }

@@ -175,6 +175,11 @@ class RequestsTest {
     Proof proof = both(eth, Eth.proof(chain.contract, List.of(Hash.ZERO, TOPIC)));
     assertEquals(answer, proof.storageProof().getFirst().value());
     assertEquals(Hash.ZERO, proof.storageProof().getLast().value());
+    Hash root = eth.block(BlockId.LATEST).orElseThrow().header().stateRoot();
+    proof.verify(root);
+    both(eth, Eth.proof(chain.me, List.of(TOPIC))).verify(root);
+    Address nobody = Address.of("0x00000000000000000000000000000000000000a9");
+    both(eth, Eth.proof(nobody, List.of(TOPIC))).verify(root);
   }
 
   private static void blocks(At node, Client eth, Chain chain) {
