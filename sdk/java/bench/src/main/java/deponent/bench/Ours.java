@@ -30,7 +30,7 @@ record Ours(Provider provider) implements Contender {
     for (int i = 0; i < count; i++) {
       all.add(batch.add(NUMBER));
     }
-    batch.send();
+    batch.sendAndWait();
     all.forEach(CompletableFuture::join);
   }
 

@@ -4,9 +4,13 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
+import java.util.regex.Pattern;
 
 /** The body of an HTTP/1.1 response: of a known length, in chunks, or up to the end. */
 final class Body extends InputStream {
+  private static final Pattern LENGTH = Pattern.compile("[0-9]{1,18}");
+  private static final Pattern CHUNK = Pattern.compile("[0-9a-fA-F]{1,15}");
+
   private final SockInput in;
   private long longest;
 
@@ -37,7 +41,7 @@ final class Body extends InputStream {
     String length = head.header("content-length");
     left = chunked ? 0 : -1;
     if (!chunked && length != null) {
-      if (!length.matches("[0-9]{1,18}")) {
+      if (!LENGTH.matcher(length).matches()) {
         throw Head.wrong("a content-length of " + Head.quoted(length));
       }
       left = Long.parseLong(length);
@@ -123,7 +127,7 @@ final class Body extends InputStream {
     String line = line();
     int semicolon = line.indexOf(';');
     String size = (semicolon < 0 ? line : line.substring(0, semicolon)).strip();
-    if (!size.matches("[0-9a-fA-F]{1,15}")) {
+    if (!CHUNK.matcher(size).matches()) {
       throw Head.wrong("a chunk's size of " + Head.quoted(size));
     }
     left = Long.parseLong(size, 16);

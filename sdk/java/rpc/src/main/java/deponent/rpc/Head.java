@@ -9,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -20,6 +21,8 @@ import org.jspecify.annotations.Nullable;
 record Head(int status, int minor, String reason, Map<String, String> headers) {
   /** Bytes of a head at most. */
   private static final int LONGEST = 1 << 16;
+
+  private static final Pattern STATUS = Pattern.compile("HTTP/1\\.[01] [1-9][0-9][0-9]( .*)?");
 
   /** Reads the head that is next; heads of status 1xx, but for 101, are passed over. */
   static Head read(SockInput in) throws IOException {
@@ -34,7 +37,7 @@ record Head(int status, int minor, String reason, Map<String, String> headers) {
   private static Head readOne(SockInput in) throws IOException {
     int[] left = {LONGEST};
     String line = line(in, left);
-    if (!line.matches("HTTP/1\\.[01] [1-9][0-9][0-9]( .*)?")) {
+    if (!STATUS.matcher(line).matches()) {
       throw wrong("no HTTP/1.1: " + quoted(line));
     }
     Map<String, String> headers = new HashMap<>();
