@@ -218,6 +218,38 @@ class DescriptorTest {
     nobody.close();
   }
 
+  /** Asks a server for a body of 70,000 bytes, which comes with these files. */
+  private static Http.Answer ask(Path path, List<LyingServer.Memory> files) throws IOException {
+    String head =
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nDeponent-Descriptor: 7;length=70000\r\n\r\n";
+    Files.deleteIfExists(path);
+    LyingServer.start(path, head, files);
+    try (Http http = Provider.at("unix:" + path).timeout(LONG).httpByDescriptor().orElseThrow()) {
+      return http.exchange(Http.Ask.get("x", "/x"));
+    }
+  }
+
+  @Test
+  void filesAreMappedIfTheyHaveTheBytesAndKeepThem(@TempDir Path folder) throws Exception {
+    if (!isThere()) {
+      return;
+    }
+    Path path = folder.resolve("s");
+    LyingServer.Memory whole = new LyingServer.Memory(70_000, true);
+    LyingServer.Memory brief = new LyingServer.Memory(69_999, true);
+    LyingServer.Memory shrinks = new LyingServer.Memory(70_000, false);
+    try (Http.Answer answer = ask(path, List.of(whole, brief, shrinks))) {
+      assertEquals(70_000, answer.bytes());
+      assertEquals(7, answer.body().get(0).get(69_999));
+    }
+    for (LyingServer.Memory file : List.of(brief, shrinks)) {
+      ProtocolException why =
+          assertThrows(ProtocolException.class, () -> ask(path, List.of(file, whole)));
+      assertTrue(why.getMessage().contains("by descriptor"), why.getMessage());
+    }
+    assertEquals(0, mapped());
+  }
+
   @Test
   void whoBlocksGoesOnAtTheDeadlineAndWhenItIsClosed(@TempDir Path folder) throws Exception {
     if (!isThere()) {
