@@ -17,6 +17,7 @@ import org.openjdk.jmh.runner.options.VerboseMode;
 final class CpuReport {
   private final int rounds;
   private final TimeValue time;
+  private final TimeValue warmUp;
   private final int forks;
   private final Map<String, Map<String, Cell>> table = new LinkedHashMap<>();
 
@@ -32,12 +33,14 @@ final class CpuReport {
   /**
    * With its sizes.
    *
-   * @param milliseconds how long each of six iterations takes, of which the first three warm up
+   * @param milliseconds how long each of three iterations takes; two of five times that warm up,
+   *     without which slow operations would be measured before they are compiled
    * @param forks whether each has a JVM of its own: 1, or 0
    */
   CpuReport(int rounds, long milliseconds, int forks) {
     this.rounds = rounds;
     this.time = TimeValue.milliseconds(milliseconds);
+    this.warmUp = TimeValue.milliseconds(5 * milliseconds);
     this.forks = forks;
   }
 
@@ -66,7 +69,7 @@ final class CpuReport {
     options.include(Cpu.class.getName() + ".run");
     options.param("library", library).param("operation", operation);
     options.forks(forks).jvmArgsAppend(jvm.toArray(String[]::new));
-    options.warmupIterations(3).warmupTime(time).measurementIterations(3).measurementTime(time);
+    options.warmupIterations(2).warmupTime(warmUp).measurementIterations(3).measurementTime(time);
     options.addProfiler(GCProfiler.class).addProfiler(CpuTime.class);
     options.verbosity(VerboseMode.SILENT).shouldFailOnError(true);
     Map<String, Map<String, Cell>> into = table;
