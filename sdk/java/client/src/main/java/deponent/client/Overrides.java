@@ -218,11 +218,6 @@ public final class Overrides {
     return number;
   }
 
-  /** Whether nothing differs. */
-  boolean isEmpty() {
-    return accounts.isEmpty() && !hasBlock();
-  }
-
   boolean hasState() {
     return !accounts.isEmpty();
   }

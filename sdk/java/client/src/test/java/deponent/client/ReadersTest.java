@@ -341,4 +341,26 @@ class ReadersTest {
     assertThrows(IllegalArgumentException.class, () -> Eth.feeHistory(1, BlockId.of(HASH)));
     assertThrows(IllegalArgumentException.class, () -> Eth.feeHistory(1, BlockId.LATEST, 101));
   }
+
+  @Test
+  void accessListsOfBlocksAreRead() {
+    Map<String, Object> value = Map.of("index", "0x1", "value", "0x5563590ac0");
+    Map<String, Object> account =
+        Map.of(
+            "address",
+            ONE.toString(),
+            "storageChanges",
+            List.of(Map.of("key", HASH.toString(), "changes", List.of(value))),
+            "storageReads",
+            List.of("0x1", HASH.toString()),
+            "balanceChanges",
+            List.of(value),
+            "nonceChanges",
+            List.of(value),
+            "codeChanges",
+            List.of(Map.of("index", "0x2", "code", "0x6001")));
+    Object tree = List.of(account, Map.of("address", ONE.toString()));
+    Walk.equal("accounts", tree, read(Eth.blockAccessList(BlockId.LATEST), tree));
+    assertEquals(Optional.empty(), read(Eth.blockAccessList(BlockId.LATEST), null));
+  }
 }

@@ -15,6 +15,7 @@ import deponent.eth.Keccak256;
 import deponent.eth.ProtocolException;
 import deponent.eth.RpcException;
 import deponent.eth.SignedTransaction;
+import deponent.eth.SigningRequest;
 import deponent.eth.Transaction;
 import deponent.eth.Wei;
 import deponent.rpc.Batch;
@@ -397,6 +398,44 @@ class RequestsTest {
             Map<Long, ChainTransaction> mine = both(eth, TxPool.content()).pending().get(from);
             assertEquals(waiting.signed(), mine.get(0L).signed());
             assertThrows(RpcException.class, () -> eth.sendRawTransaction(signed));
+          }
+        });
+  }
+
+  @Test
+  void serversSignAndSend() throws Exception {
+    Nodes.each(
+        List.of(),
+        node -> {
+          try (Client eth = node.client("ws")) {
+            PrivateKey key = Nodes.key(0);
+            Bytes message = Bytes.of("0x0102");
+            assertEquals(
+                key.sign(new SigningRequest.OfMessage(message)).toBytes(),
+                eth.sign(key.address(), message));
+            Call payment =
+                Call.to(Address.ZERO)
+                    .from(key.address())
+                    .value(Wei.of(1))
+                    .nonce(0)
+                    .chainId(31337)
+                    .gasLimit(30_000)
+                    .fees(Wei.gwei("20"), Wei.gwei("1"));
+            Bytes signed = eth.signTransaction(payment);
+            assertEquals(payment(0), SignedTransaction.decode(signed));
+            // anvil's takes no time to wait, and has neither of the subscriptions.
+            if (!node.isAnvil) {
+              Receipt receipt = eth.sendRawTransactionSync(signed, Duration.ofSeconds(20));
+              assertEquals(payment(0).hash(), receipt.transactionHash());
+              assertEquals(receipt, eth.receipt(receipt.transactionHash()).orElseThrow());
+              try (Subscription<List<Receipt>> all = eth.subscribe(Eth.newReceipts());
+                  Subscription<ChainTransaction> pool =
+                      eth.subscribe(Eth.newWholePendingTransactions())) {
+                Hash sent = eth.sendRawTransaction(payment(1));
+                assertEquals(sent, next(pool).hash());
+                assertEquals(sent, next(all).getFirst().transactionHash());
+              }
+            }
           }
         });
   }
