@@ -13,6 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -139,7 +140,7 @@ public final class Sets {
   }
 
   /** Checks that a set was read whole, if it is there. */
-  public static void counted(List<?> set, int expected) {
+  public static void counted(Collection<?> set, int expected) {
     assertTrue(set.isEmpty() || set.size() == expected, "a set of " + set.size());
   }
 

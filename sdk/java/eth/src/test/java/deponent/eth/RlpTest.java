@@ -121,30 +121,34 @@ class RlpTest {
 
   @Test
   void thePublishedTestsAreEncodedAndDecoded() {
-    Sets.fixture("RLPTests/rlptest.json")
-        .forEach(
-            (name, test) -> {
-              byte[] encoded = Hex.decode((String) test.get("out"));
-              Rlp decoded = ofFixture(test.get("in"));
-              assertArrayEquals(encoded, decoded.encode(), name);
-              assertEquals(decoded, Rlp.decode(encoded), name);
-            });
+    Map<String, Map<String, Object>> set = Sets.fixture("RLPTests/rlptest.json");
+    Sets.counted(set.keySet(), 28);
+    set.forEach(
+        (name, test) -> {
+          byte[] encoded = Hex.decode((String) test.get("out"));
+          Rlp decoded = ofFixture(test.get("in"));
+          assertArrayEquals(encoded, decoded.encode(), name);
+          assertEquals(decoded, Rlp.decode(encoded), name);
+        });
   }
 
   @Test
   void thePublishedInvalidTestsAreRefused() {
-    for (String file : List.of("invalidRLPTest.json", "RandomRLPTests/example.json")) {
-      Sets.fixture("RLPTests/" + file)
-          .forEach(
-              (name, test) -> {
-                byte[] encoded = Hex.decode((String) test.get("out"));
-                if ("VALID".equals(test.get("in"))) {
-                  assertArrayEquals(encoded, Rlp.decode(encoded).encode(), name);
-                } else {
-                  assertThrows(MalformedException.class, () -> Rlp.decode(encoded), name);
-                }
-              });
-    }
+    Map.of("invalidRLPTest.json", 26, "RandomRLPTests/example.json", 1)
+        .forEach(
+            (file, count) -> {
+              Map<String, Map<String, Object>> set = Sets.fixture("RLPTests/" + file);
+              Sets.counted(set.keySet(), count);
+              set.forEach(
+                  (name, test) -> {
+                    byte[] encoded = Hex.decode((String) test.get("out"));
+                    if ("VALID".equals(test.get("in"))) {
+                      assertArrayEquals(encoded, Rlp.decode(encoded).encode(), name);
+                    } else {
+                      assertThrows(MalformedException.class, () -> Rlp.decode(encoded), name);
+                    }
+                  });
+            });
   }
 
   private static void refused(String hex, String reason) {

@@ -176,7 +176,9 @@ class ValuesTest {
 
   @Test
   void etherAndGweiAreThoseOfTheSet() {
-    for (Map<String, Object> test : Sets.ethers("units")) {
+    List<Map<String, Object>> set = Sets.ethers("units");
+    Sets.counted(set, 20);
+    for (Map<String, Object> test : set) {
       String wei = (String) test.get("wei");
       if (wei.startsWith("-")) {
         continue;

@@ -40,6 +40,7 @@ class KeystoreTest {
   @Test
   void thePublishedKeystoresAreOpenedAndWrittenAgain() {
     Map<String, Map<String, Object>> set = Sets.fixture("KeyStoreTests/basic_tests.json");
+    Sets.counted(set.keySet(), 5);
     set.forEach(
         (name, test) -> {
           Keystore keystore = Keystore.ofJson(json(test.get("json")));

@@ -11,7 +11,6 @@ import deponent.eth.SignedTransaction;
 import deponent.eth.Transaction;
 import deponent.sets.Sets;
 import java.math.BigInteger;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -73,7 +72,7 @@ class TransactionSetsTest {
   @Test
   void thePublishedTestsOfEthereumAreJudgedAsInTheNewestFork() {
     Map<String, Map<String, Object>> set = Sets.fixtures("TransactionTests");
-    Sets.counted(new ArrayList<>(set.keySet()), 210);
+    Sets.counted(set.keySet(), 210);
     set.forEach(
         (name, test) -> {
           Map<?, ?> expected = newest((Map<?, ?>) test.get("result"));
