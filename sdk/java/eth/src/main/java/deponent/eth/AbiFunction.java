@@ -96,8 +96,8 @@ public final class AbiFunction {
   }
 
   /**
-   * Writes the data of a call to {@code into}, from {@code at} on. Nothing is allocated where
-   * integers are {@code Wei}, or of less than 64 bits.
+   * Writes the data of a call to {@code into}, from {@code at} on. It allocates nothing where
+   * integers are {@code Wei}, or of less than 64 bits; Java makes the array of the arguments.
    *
    * @return the number of bytes written
    * @throws IllegalArgumentException if the arguments do not fit, with the place of the one
