@@ -74,7 +74,7 @@ abstract class Answers {
         throw lost;
       } catch (MalformedException other) {
         failure = new ProtocolException(call.request.method() + ": " + other.getMessage(), other);
-      } catch (RuntimeException | StackOverflowError other) {
+      } catch (RuntimeException | Error other) {
         failure = other;
       }
       from.leaveTo(depth);

@@ -113,9 +113,19 @@ final class Call<T> {
       Throwable failed = failure;
       if (failed == null) {
         to.complete(value);
-      } else if (again == null || !again.test(failed)) {
+      } else if (!isAgain(failed)) {
         to.completeExceptionally(failed);
       }
+    }
+  }
+
+  private boolean isAgain(Throwable failed) {
+    Predicate<Throwable> test = again;
+    try {
+      return test != null && test.test(failed);
+    } catch (RuntimeException | Error other) {
+      // What is sent again cannot be made or read.
+      return false;
     }
   }
 

@@ -163,12 +163,7 @@ abstract class Connected implements Provider {
     if (calls.isEmpty()) {
       return;
     }
-    Runnable all = () -> calls.forEach(Call::deliver);
-    try {
-      settings.callbacks.execute(all);
-    } catch (java.util.concurrent.RejectedExecutionException shut) {
-      all.run();
-    }
+    settings.callBack(() -> calls.forEach(Call::deliver));
   }
 
   private <T> Call<T> call(Batch.Part<T> part, boolean waits) {

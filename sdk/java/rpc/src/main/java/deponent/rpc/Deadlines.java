@@ -16,6 +16,9 @@ final class Deadlines {
   private static final AtomicLong WAKE = new AtomicLong(Times.NEVER);
   private static volatile @Nullable Thread thread;
 
+  /** When one that failed is looked at again, in nanoseconds. */
+  private static final long AGAIN = 100_000_000L;
+
   private Deadlines() {}
 
   /** Something with deadlines. */
@@ -57,7 +60,7 @@ final class Deadlines {
       WAKE.set(Times.NEVER);
       long next = Times.NEVER;
       for (Watched watched : ALL) {
-        next = Math.min(next, watched.expire(Times.now()));
+        next = Math.min(next, expire(watched));
       }
       WAKE.accumulateAndGet(next, Math::min);
       if (ALL.isEmpty() && ended()) {
@@ -68,6 +71,21 @@ final class Deadlines {
         LockSupport.parkNanos(pause);
       }
     }
+  }
+
+  /** A fault of one must not be one of all: it is looked at again. */
+  private static long expire(Watched watched) {
+    long now = Times.now();
+    try {
+      return watched.expire(now);
+    } catch (RuntimeException | Error fault) {
+      return now + AGAIN;
+    }
+  }
+
+  /** Whether this is the thread that all deadlines depend on, which must not block. */
+  static boolean isMine() {
+    return Thread.currentThread() == thread;
   }
 
   private static boolean ended() {

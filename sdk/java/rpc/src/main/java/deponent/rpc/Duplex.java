@@ -332,15 +332,7 @@ final class Duplex extends Connected implements Deadlines.Watched {
     } else if (reads) {
       ready.add(call);
     } else {
-      complete(call::deliver);
-    }
-  }
-
-  private void complete(Runnable what) {
-    try {
-      settings.callbacks.execute(what);
-    } catch (java.util.concurrent.RejectedExecutionException shut) {
-      what.run();
+      settings.callBack(call::deliver);
     }
   }
 
@@ -349,7 +341,7 @@ final class Duplex extends Connected implements Deadlines.Watched {
     if (!ready.isEmpty()) {
       Call<?>[] some = ready.toArray(new Call<?>[0]);
       ready.clear();
-      complete(
+      settings.callBack(
           () -> {
             for (Call<?> call : some) {
               call.deliver();
@@ -785,9 +777,9 @@ final class Duplex extends Connected implements Deadlines.Watched {
         (id, failure) -> {
           opening.decrementAndGet();
           boolean again = failure instanceof TransportException lost && lost.kind() == Kind.CLOSED;
-          if (failure instanceof RuntimeException as && !again) {
+          if (failure != null && !again) {
             subscriptions.remove(subscription);
-            subscription.end(as);
+            subscription.end(failure);
           }
         });
     try {

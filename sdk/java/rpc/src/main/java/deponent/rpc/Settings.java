@@ -83,8 +83,29 @@ final class Settings {
     }
     try {
       what.accept(told);
-    } catch (RuntimeException dropped) {
-      // A listener's fault must not end a connection.
+    } catch (RuntimeException | Error dropped) {
+      // A listener's fault must not end a connection, nor the thread of deadlines.
+    }
+  }
+
+  /**
+   * Lets the executor of callbacks run {@code what}. On the thread of all deadlines an executor
+   * that is set is not asked: it may run the callbacks at once, or block.
+   */
+  void callBack(Runnable what) {
+    if (!ownCallbacks && Deadlines.isMine()) {
+      Thread.startVirtualThread(() -> execute(what));
+    } else {
+      execute(what);
+    }
+  }
+
+  private void execute(Runnable what) {
+    try {
+      callbacks.execute(what);
+    } catch (RuntimeException | Error refused) {
+      // It is shut, or full.
+      what.run();
     }
   }
 }

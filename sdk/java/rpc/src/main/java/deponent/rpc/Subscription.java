@@ -43,7 +43,7 @@ public final class Subscription<T> implements AutoCloseable, Iterable<Notice<T>>
   private final Condition arrived = lock.newCondition();
   private final ArrayDeque<Notice<T>> waiting = new ArrayDeque<>();
   private Notice.@Nullable Gap<T> dropped;
-  private @Nullable RuntimeException failure;
+  private @Nullable Throwable failure;
   private boolean ended;
 
   Subscription(
@@ -64,7 +64,7 @@ public final class Subscription<T> implements AutoCloseable, Iterable<Notice<T>>
     } catch (MalformedException other) {
       end(new ProtocolException(open.method() + ": " + other.getMessage(), other));
       return;
-    } catch (RuntimeException other) {
+    } catch (RuntimeException | Error other) {
       end(other);
       return;
     }
@@ -100,7 +100,7 @@ public final class Subscription<T> implements AutoCloseable, Iterable<Notice<T>>
   }
 
   /** Ends it; what waits can be taken still. */
-  void end(@Nullable RuntimeException why) {
+  void end(@Nullable Throwable why) {
     lock.lock();
     try {
       if (!ended) {
@@ -144,13 +144,13 @@ public final class Subscription<T> implements AutoCloseable, Iterable<Notice<T>>
         if (first != null) {
           return Optional.of(first);
         }
-        RuntimeException why = failure;
+        Throwable why = failure;
         if (why != null) {
           failure = null;
           if (why instanceof EthException) {
             why.fillInStackTrace();
           }
-          throw why;
+          throw Call.unchecked(why);
         }
         if (ended || left <= 0) {
           return Optional.empty();
