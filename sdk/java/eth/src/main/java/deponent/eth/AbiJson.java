@@ -74,6 +74,25 @@ final class AbiJson {
     }
 
     void addTo(Abi.Parts parts) {
+      if (type.equals("function") || type.equals("event") || type.equals("error")) {
+        checkName();
+      }
+      try {
+        addIts(parts);
+      } catch (IllegalArgumentException no) {
+        throw new MalformedException(type + " " + Quote.of(name) + ": " + no.getMessage(), no);
+      }
+    }
+
+    /** A name of another form would make another signature, and another source of Java. */
+    private void checkName() {
+      if (!AbiParser.isIdentifier(name)) {
+        String what = name.isEmpty() ? "without a name" : "with the name " + Quote.of(name);
+        throw new MalformedException("an entry of the type " + type + " " + what);
+      }
+    }
+
+    private void addIts(Abi.Parts parts) {
       switch (type) {
         case "function" ->
             parts.functions.add(new AbiFunction(name, inputs, outputs, mutability()));

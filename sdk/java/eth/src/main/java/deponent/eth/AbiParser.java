@@ -106,7 +106,7 @@ final class AbiParser {
         throw wrong("tuples and arrays nest deeper than " + DEEPEST);
       }
       int from = at;
-      while (at < text.length() && Character.digit(text.charAt(at), 10) >= 0) {
+      while (at < text.length() && text.charAt(at) >= '0' && text.charAt(at) <= '9') {
         at++;
       }
       String length = text.substring(from, at);
@@ -207,6 +207,13 @@ final class AbiParser {
         || one >= '0' && one <= '9'
         || one == '_'
         || one == '$';
+  }
+
+  /** Whether a name is one of Solidity: letters, digits, underscores and dollars of ASCII. */
+  static boolean isIdentifier(String name) {
+    return !name.isEmpty()
+        && !Character.isDigit(name.charAt(0))
+        && name.chars().allMatch(one -> isPartOfWord((char) one));
   }
 
   String identifier(String what) {

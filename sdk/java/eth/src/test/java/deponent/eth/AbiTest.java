@@ -292,6 +292,27 @@ class AbiTest {
         () -> Abi.ofJson("[{\"name\":\"f\",\"inputs\":[{\"name\":\"a\",\"type\":\"uint7\"}]}]"));
     malformed("an entry of the type 'struct'", () -> Abi.ofJson("[{\"type\":\"struct\"}]"));
     malformed("JSON at byte 1", () -> Abi.ofJson("[1]"));
+    malformed("an entry of the type function without a name", () -> Abi.ofJson("[{}]"));
+    for (String name : List.of("f(uint8)", "f() {} void g", "a-b", "1f", "\u00e4", "f\u0661")) {
+      for (String type : List.of("function", "event", "error")) {
+        malformed(
+            "an entry of the type " + type + " with the name '" + name + "'",
+            () -> Abi.ofJson("[{\"type\":\"" + type + "\",\"name\":\"" + name + "\"}]"));
+      }
+    }
+    String indexed = "{\"name\":\"a\",\"type\":\"uint8\",\"indexed\":true},".repeat(5);
+    malformed(
+        "event 'E': E(uint8,uint8,uint8,uint8,uint8) has 6 topics",
+        () ->
+            Abi.ofJson(
+                "[{\"type\":\"event\",\"name\":\"E\",\"inputs\":["
+                    + indexed.substring(0, indexed.length() - 1)
+                    + "]}]"));
+    String large = "{\"name\":\"a\",\"type\":\"uint256[60000000]\"}";
+    malformed(
+        "function 'f': a tuple has more than 2^31 bytes",
+        () -> Abi.ofJson("[{\"name\":\"f\",\"inputs\":[" + large + "," + large + "]}]"));
+    assertThrows(IllegalArgumentException.class, () -> AbiType.of("uint8[\u0661]"));
     String deep = "{\"type\":\"tuple\",\"components\":[";
     malformed(
         "nest deeper",

@@ -49,9 +49,6 @@ record AbiFile(
    */
   static AbiFile of(String text) {
     Abi abi = Abi.ofJson(text);
-    abi.functions().forEach(one -> checkName(one.name()));
-    abi.events().forEach(one -> checkName(one.name()));
-    abi.errors().forEach(one -> checkName(one.name()));
     Parts parts = new Parts();
     JsonReader json = new JsonReader(text);
     if (json.peek() == JsonReader.Kind.OBJECT) {
@@ -76,12 +73,6 @@ record AbiFile(
         parts.errors,
         Optional.ofNullable(parts.constructor),
         code);
-  }
-
-  private static void checkName(String name) {
-    if (!Names.isIdentifier(name)) {
-      throw new MalformedException("a name that Solidity does not take: " + name);
-    }
   }
 
   private static void evm(JsonReader json, Parts parts) {

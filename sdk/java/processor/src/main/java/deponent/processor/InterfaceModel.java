@@ -96,6 +96,10 @@ final class InterfaceModel {
         return model;
       }
     }
+    if (type.getModifiers().contains(Modifier.SEALED)) {
+      faults.add(new Fault(type, "the class of a contract implements no sealed interface"));
+      return model;
+    }
     if (!type.getTypeParameters().isEmpty()) {
       faults.add(new Fault(type, "an interface of a contract has no type parameters"));
       return model;

@@ -142,9 +142,9 @@ final class JsonModel {
             result,
             values,
             false);
-    if (!methods.add(key(function.method(), function))) {
-      function = renamed(function, Names.withTypes(abi.name(), abi.inputs()));
-      methods.add(key(function.method(), function));
+    String longer = Names.withTypes(function.method(), abi.inputs());
+    for (int i = 1; !methods.add(key(function.method(), function)); i++) {
+      function = renamed(function, i == 1 ? longer : longer + "_" + i);
     }
     model.functions.add(function);
   }

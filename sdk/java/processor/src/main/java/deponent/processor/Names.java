@@ -109,7 +109,8 @@ final class Names {
 
   /** With a capital letter in front. */
   static String ofType(String name) {
-    return name.substring(0, 1).toUpperCase(Locale.ROOT) + name.substring(1);
+    String type = name.substring(0, 1).toUpperCase(Locale.ROOT) + name.substring(1);
+    return isWord(type) ? type + "_" : type;
   }
 
   /** Such as {@code OWNERSHIP_TRANSFERRED}. */

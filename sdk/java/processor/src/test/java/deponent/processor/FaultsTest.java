@@ -50,6 +50,9 @@ class FaultsTest {
         "the class of a contract cannot see a private interface",
         "class Coin {\n@Contract private interface Inner {} //\n}");
     fault(
+        "the class of a contract implements no sealed interface",
+        "@Contract sealed interface Coin permits Own {} //\nfinal class Own implements Coin {}");
+    fault(
         "@Event stands in an interface with @Contract",
         "class Coin {\n@Event(\"E()\") record E() {} //\n}");
     fault(
@@ -244,7 +247,7 @@ class FaultsTest {
         "Token.json is not read: a contract's JSON without the member abi",
         "@Contract(abi = \"Token.json\") interface Coin {} //");
     fault(
-        "Odd.json is not read: a name that Solidity does not take: f\"); evil(",
+        "Odd.json is not read: an entry of the type function with the name 'f\"); evil('",
         "@Contract(abi = \"Odd.json\") interface Coin {} //");
     fault(
         "the JSON of the contract has its constructor",
