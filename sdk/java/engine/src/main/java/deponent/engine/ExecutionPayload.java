@@ -14,7 +14,9 @@ import java.util.List;
  * structure lacks is empty or zero here. Numbers have 64 bits without a sign.
  *
  * <pre>{@code
- * ExecutionPayload payload = ExecutionPayload.builder().parentHash(..).blockNumber(7)..build();
+ * ExecutionPayloadBuilder block = ExecutionPayload.builder().parentHash(parent).blockNumber(7);
+ * // .. the other members of its structure: build() names one that is missing
+ * ExecutionPayload payload = block.build();
  * }</pre>
  */
 public sealed interface ExecutionPayload
