@@ -20,6 +20,9 @@ record Endpoint(
     UNIX
   }
 
+  private static final String SCHEMES =
+      "an address begins with ws://, wss://, http://, https:// or unix:/";
+
   static Endpoint of(String address) {
     if (address.startsWith("unix:")) {
       String path = address.substring(5);
@@ -35,7 +38,8 @@ record Endpoint(
     try {
       uri = new URI(address);
     } catch (URISyntaxException no) {
-      throw new IllegalArgumentException("no address: " + no.getMessage(), no);
+      String rule = address.contains("://") ? "no address" : SCHEMES;
+      throw new IllegalArgumentException(rule + ": " + no.getMessage(), no);
     }
     String scheme = String.valueOf(uri.getScheme()).toLowerCase(java.util.Locale.ROOT);
     boolean tls = scheme.equals("wss") || scheme.equals("https");
@@ -43,11 +47,7 @@ record Endpoint(
         switch (scheme) {
           case "ws", "wss" -> Kind.WEB_SOCKET;
           case "http", "https" -> Kind.HTTP;
-          default ->
-              throw new IllegalArgumentException(
-                  "an address begins with ws://, wss://, http://, https:// or unix:/, not '"
-                      + scheme
-                      + "'");
+          default -> throw new IllegalArgumentException(SCHEMES + ", not '" + scheme + "'");
         };
     if (uri.getHost() == null) {
       throw new IllegalArgumentException("the address names no host: '" + address + "'");

@@ -337,7 +337,10 @@ class WebSocketTest {
     ProviderBuilder builder = Provider.at("ws://127.0.0.1");
     assertThrows(IllegalArgumentException.class, () -> builder.header("a", "b\r\nc"));
     assertThrows(IllegalArgumentException.class, () -> builder.header("a b", ""));
-    assertThrows(IllegalArgumentException.class, () -> Provider.at("ftp://x"));
+    for (String no : List.of("ftp://x", "localhost:8545", "127.0.0.1:8545", "eth.example")) {
+      Exception thrown = assertThrows(IllegalArgumentException.class, () -> Provider.at(no));
+      assertTrue(thrown.getMessage().contains("begins with ws://"), thrown.getMessage());
+    }
     assertThrows(IllegalArgumentException.class, () -> Provider.at("unix:relative"));
   }
 

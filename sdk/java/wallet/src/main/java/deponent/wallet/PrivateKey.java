@@ -10,6 +10,7 @@ import deponent.eth.SigningRequest;
 import deponent.wallet.internal.Curves;
 import java.security.SecureRandom;
 import java.util.Arrays;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import javax.security.auth.Destroyable;
 import org.jspecify.annotations.Nullable;
@@ -47,8 +48,11 @@ public final class PrivateKey implements Signer, Destroyable, AutoCloseable {
    * Of 64 hex digits, with or without {@code 0x} before them.
    *
    * @throws IllegalArgumentException if they are no key; the message does not show them
+   * @throws NullPointerException if there are none, as of a variable that is not set
    */
   public static PrivateKey of(String hex) {
+    Objects.requireNonNull(
+        hex, "there is no private key: is the variable set that should hold it?");
     byte[] secret;
     try {
       secret = Hex.decode(hex);

@@ -123,6 +123,14 @@ class KeysTest {
   }
 
   @Test
+  void aKeyOfNoVariableSaysSo() {
+    Throwable thrown =
+        assertThrows(
+            NullPointerException.class, () -> PrivateKey.of(System.getenv("DEPONENT_NO_SUCH")));
+    assertTrue(thrown.getMessage().contains("is the variable set"), thrown.getMessage());
+  }
+
+  @Test
   void whatIsNoKeyIsRefusedAndNotShown() {
     String order = ORDER.toString(16);
     for (String secret :
