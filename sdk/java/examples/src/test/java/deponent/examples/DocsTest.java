@@ -39,6 +39,7 @@ class DocsTest {
     while (block.find()) {
       Set<String> lines = lines(block.group(1));
       files.add(block.group(1));
+      assertEquals(count(block.group(2), '{'), count(block.group(2), '}'), block.group(1));
       block
           .group(2)
           .lines()
@@ -48,6 +49,10 @@ class DocsTest {
     }
     assertEquals(List.of(), missing);
     assertTrue(files.size() >= 10, files.toString());
+  }
+
+  private static long count(String snippet, char brace) {
+    return snippet.chars().filter(one -> one == brace).count();
   }
 
   /** An expression may be the end of a line. */
