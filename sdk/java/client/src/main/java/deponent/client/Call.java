@@ -17,8 +17,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A call to run, or a transaction to send, of which only what is known needs to be said: the rest
- * is left to the server, or to the account that sends it. Each method gives a new one.
+ * A call to run, or a transaction to send. Fields that are not set are filled in by the server, or
+ * by the account that sends it. It does not change: each setter returns a copy.
  *
  * <pre>{@code
  * Call payment = Call.to(friend).value(Wei.ether("0.5"));
@@ -66,37 +66,37 @@ public final class Call {
     return new Call(copy);
   }
 
-  /** A call to {@code to}. */
+  /** Begins a call of the account {@code to}. */
   public static Call to(Address to) {
     Parts parts = new Parts();
     parts.to = Objects.requireNonNull(to);
     return new Call(parts);
   }
 
-  /** The creation of a contract by {@code initCode}. */
+  /** Begins the creation of a contract by {@code initCode}. */
   public static Call create(Bytes initCode) {
     Parts parts = new Parts();
     parts.data = Objects.requireNonNull(initCode);
     return new Call(parts);
   }
 
-  /** From this account. */
+  /** Sets the sender. */
   public Call from(Address from) {
     return with(copy -> copy.from = from);
   }
 
-  /** With ether. */
+  /** Sets the amount of ether that is transferred. */
   public Call value(Wei value) {
     return with(copy -> copy.value = value);
   }
 
-  /** With this data. */
+  /** Sets the call data. */
   public Call data(Bytes data) {
     return with(copy -> copy.data = Objects.requireNonNull(data));
   }
 
   /**
-   * With the data of a call of {@code function}.
+   * Sets the call data of {@code function} with its arguments.
    *
    * @throws IllegalArgumentException if the arguments do not fit, with the place of the one
    */
@@ -105,7 +105,7 @@ public final class Call {
   }
 
   /**
-   * With so much gas at most.
+   * Sets the gas limit.
    *
    * @throws IllegalArgumentException if it is negative
    */
@@ -113,12 +113,12 @@ public final class Call {
     return with(copy -> copy.gasLimit = notNegative("gas limit", gasLimit));
   }
 
-  /** At this price of a unit of gas, as transactions of types 0 and 1 have it. */
+  /** Sets the gas price, which transactions of types 0 and 1 have. */
   public Call gasPrice(Wei gasPrice) {
     return with(copy -> copy.gasPrice = gasPrice);
   }
 
-  /** At this price of a unit of gas at most, and with so much of it for the block's builder. */
+  /** Sets the max fee and the max priority fee of a unit of gas (EIP-1559). */
   public Call fees(Wei maxFeePerGas, Wei maxPriorityFeePerGas) {
     return with(
         copy -> {
@@ -128,7 +128,7 @@ public final class Call {
   }
 
   /**
-   * With this nonce.
+   * Sets the nonce.
    *
    * @throws IllegalArgumentException if it is negative
    */
@@ -136,13 +136,13 @@ public final class Call {
     return with(copy -> copy.nonce = notNegative("nonce", nonce));
   }
 
-  /** With accounts and slots that are warm from the beginning. */
+  /** Sets the access list (EIP-2930). */
   public Call accessList(List<AccessListEntry> accessList) {
     List<AccessListEntry> list = List.copyOf(accessList);
     return with(copy -> copy.accessList = list);
   }
 
-  /** With blobs of these hashes, at this price of a unit of blob gas at most. */
+  /** Sets the versioned hashes of blobs, and the max fee of a unit of blob gas (EIP-4844). */
   public Call blobs(List<Hash> versionedHashes, Wei maxFeePerBlobGas) {
     List<Hash> hashes = List.copyOf(versionedHashes);
     return with(
@@ -152,14 +152,14 @@ public final class Call {
         });
   }
 
-  /** With accounts that take the code of contracts. */
+  /** Sets the authorizations by which accounts delegate to contracts (EIP-7702). */
   public Call authorizations(List<Authorization.Signed> authorizations) {
     List<Authorization.Signed> list = List.copyOf(authorizations);
     return with(copy -> copy.authorizations = list);
   }
 
   /**
-   * On this chain alone.
+   * Sets the chain id. The call is good on that chain alone.
    *
    * @throws IllegalArgumentException if it is negative
    */
@@ -167,7 +167,7 @@ public final class Call {
     return with(copy -> copy.chainId = notNegative("chain id", chainId));
   }
 
-  /** Of a contract with the errors of {@code abi}, by which reverts are decoded. */
+  /** Sets the ABI by whose errors reverts are decoded. */
   public Call errors(Abi abi) {
     return with(copy -> copy.errors = Objects.requireNonNull(abi));
   }
@@ -189,32 +189,32 @@ public final class Call {
     return Optional.ofNullable(parts.from);
   }
 
-  /** The ether. */
+  /** The amount of ether that is transferred. */
   public Optional<Wei> value() {
     return Optional.ofNullable(parts.value);
   }
 
-  /** The data, or the init code. */
+  /** The call data, or the init code. */
   public Bytes data() {
     return parts.data;
   }
 
-  /** The most gas. */
+  /** The gas limit. */
   public OptionalLong gasLimit() {
     return Members.optional(parts.gasLimit);
   }
 
-  /** The price of a unit of gas. */
+  /** The gas price. */
   public Optional<Wei> gasPrice() {
     return Optional.ofNullable(parts.gasPrice);
   }
 
-  /** The highest price of a unit of gas. */
+  /** The max fee of a unit of gas. */
   public Optional<Wei> maxFeePerGas() {
     return Optional.ofNullable(parts.maxFeePerGas);
   }
 
-  /** The most of it for the block's builder. */
+  /** The max priority fee of a unit of gas. */
   public Optional<Wei> maxPriorityFeePerGas() {
     return Optional.ofNullable(parts.maxPriorityFeePerGas);
   }
@@ -224,27 +224,27 @@ public final class Call {
     return Members.optional(parts.nonce);
   }
 
-  /** Accounts and slots that are warm from the beginning. */
+  /** The access list. */
   public Optional<List<AccessListEntry>> accessList() {
     return Optional.ofNullable(parts.accessList);
   }
 
-  /** The highest price of a unit of blob gas. */
+  /** The max fee of a unit of blob gas. */
   public Optional<Wei> maxFeePerBlobGas() {
     return Optional.ofNullable(parts.maxFeePerBlobGas);
   }
 
-  /** The hashes of the blobs. */
+  /** The versioned hashes of the blobs. */
   public List<Hash> blobVersionedHashes() {
     return parts.blobVersionedHashes;
   }
 
-  /** Accounts that take the code of contracts. */
+  /** The authorizations (EIP-7702). */
   public List<Authorization.Signed> authorizations() {
     return parts.authorizations;
   }
 
-  /** The chain. */
+  /** The chain id. */
   public OptionalLong chainId() {
     return Members.optional(parts.chainId);
   }

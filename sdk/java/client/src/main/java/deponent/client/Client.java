@@ -59,18 +59,18 @@ public final class Client implements AutoCloseable {
     return of(Provider.at(address).connect());
   }
 
-  /** Asks {@code provider}, which {@link #close} closes. */
+  /** A client that sends its requests by {@code provider}, which {@link #close} closes. */
   public static Client of(Provider provider) {
     return new Client(Objects.requireNonNull(provider));
   }
 
-  /** What is asked. */
+  /** The provider that sends the requests. */
   public Provider provider() {
     return provider;
   }
 
   /**
-   * Asks, and waits for the result.
+   * Sends a request, and waits for its result.
    *
    * @throws deponent.eth.RevertException if a contract reverted, in whatever words the server says
    *     it
@@ -83,7 +83,7 @@ public final class Client implements AutoCloseable {
     }
   }
 
-  /** Asks, and has the future of the result, which fails as {@link #request} does. */
+  /** Sends a request. The future of its result fails as {@link #request} does. */
   public <T> CompletableFuture<T> async(Request<T> request) {
     CompletableFuture<T> future = provider.requestAsync(request);
     return Reverts.of(request) ? Reverts.decoded(future) : future;
@@ -106,7 +106,7 @@ public final class Client implements AutoCloseable {
     return Account.ofNode(this, address, nonces);
   }
 
-  /** A transaction that was sent before, of which the hash is known. */
+  /** A transaction that was sent before, by its hash. */
   public PendingTransaction pending(Hash transaction) {
     return new PendingTransaction(this, transaction, Reverts.NONE);
   }
@@ -132,7 +132,7 @@ public final class Client implements AutoCloseable {
   }
 
   /**
-   * Subscribes, and waits until that is done.
+   * Subscribes, and waits until the server has confirmed it.
    *
    * @throws UnsupportedOperationException over HTTP
    */
@@ -192,7 +192,7 @@ public final class Client implements AutoCloseable {
     return Feed.open(provider, new HeadSource(), BlockId.of(fromBlock));
   }
 
-  /** Ends connections, subscriptions and all that waits. */
+  /** Closes the connections, and ends subscriptions and requests in flight. */
   @Override
   public void close() {
     heads.close();
@@ -526,7 +526,7 @@ public final class Client implements AutoCloseable {
   }
 
   /**
-   * Sends a transaction, and has its receipt once it is in a block (EIP-7966).
+   * Sends a transaction, and returns its receipt once it is in a block (EIP-7966).
    *
    * @param wait for how long the server waits at most; it has a bound of its own
    */
@@ -535,8 +535,8 @@ public final class Client implements AutoCloseable {
   }
 
   /**
-   * Sends a transaction, and has its hash. It is sent again where a connection broke: a server that
-   * has it by then says so, and that is a success.
+   * Sends a transaction, and returns its hash. It is sent again where a connection broke. It is no
+   * error if the server has the transaction by then.
    *
    * @param transaction in its form by EIP-2718; with blobs, beside their sidecar (EIP-7594)
    */
@@ -544,7 +544,7 @@ public final class Client implements AutoCloseable {
     return request(Eth.sendRawTransaction(transaction));
   }
 
-  /** Sends a transaction without blobs, and has its hash, as the other method does. */
+  /** Sends a transaction without blobs, and returns its hash, as the other method does. */
   public Hash sendRawTransaction(SignedTransaction transaction) {
     return request(Eth.sendRawTransaction(transaction));
   }

@@ -11,8 +11,7 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Says which logs are wanted: of which contracts, with which topics, from which blocks. Each method
- * gives a new one.
+ * A filter of logs by contracts, topics and blocks. It does not change: each setter returns a copy.
  *
  * <pre>{@code
  * LogFilter.of(TRANSFER, null, me).from(token).fromBlock(23_000_000);   // transfers to me
@@ -23,7 +22,7 @@ public final class LogFilter {
   /** Topics of a log at most. */
   private static final int TOPICS = 4;
 
-  /** All logs, of the latest block. */
+  /** The filter that matches all logs of the latest block. */
   public static final LogFilter ALL = new LogFilter(List.of(), List.of(), null, null, null);
 
   private final List<Address> addresses;
@@ -49,7 +48,8 @@ public final class LogFilter {
   }
 
   /**
-   * The logs of an event whose first indexed fields have these values; {@code null} stands for any.
+   * A filter of the logs of {@code event} whose first indexed fields have these values. {@code
+   * null} matches any value.
    *
    * @throws IllegalArgumentException if a value does not fit, or there are more values than fields
    */
@@ -65,13 +65,13 @@ public final class LogFilter {
     return filter;
   }
 
-  /** Of these contracts; of all if there is none. */
+  /** Sets the contracts. If there is none, logs of all contracts match. */
   public LogFilter from(Address... contracts) {
     return new LogFilter(List.of(contracts), topics, from, to, at);
   }
 
   /**
-   * With one of {@code alternatives} at a place; with any topic if there is none.
+   * Sets the topics that match at a place. If there is none, any topic matches.
    *
    * @param index the place, from 0 to 3
    * @throws IllegalArgumentException if the place is another
@@ -91,13 +91,13 @@ public final class LogFilter {
     return new LogFilter(addresses, Collections.unmodifiableList(changed), from, to, at);
   }
 
-  /** From this block on. */
+  /** Sets the first block. */
   public LogFilter fromBlock(long number) {
     return fromBlock(BlockId.of(number));
   }
 
   /**
-   * From this block on.
+   * Sets the first block.
    *
    * @throws IllegalArgumentException if it is named by its hash
    */
@@ -105,13 +105,13 @@ public final class LogFilter {
     return new LogFilter(addresses, topics, noHash(block), to, null);
   }
 
-  /** Up to this block. */
+  /** Sets the last block. */
   public LogFilter toBlock(long number) {
     return toBlock(BlockId.of(number));
   }
 
   /**
-   * Up to this block.
+   * Sets the last block.
    *
    * @throws IllegalArgumentException if it is named by its hash
    */
@@ -119,7 +119,7 @@ public final class LogFilter {
     return new LogFilter(addresses, topics, from, noHash(block), null);
   }
 
-  /** Of one block, which may have left the chain (EIP-234). */
+  /** Sets the one block whose logs match (EIP-234). It may have left the chain. */
   public LogFilter atBlock(Hash block) {
     return new LogFilter(addresses, topics, null, null, block);
   }
@@ -131,7 +131,7 @@ public final class LogFilter {
     return block;
   }
 
-  /** The contracts; none where all are meant. */
+  /** The contracts. The list is empty where all match. */
   public List<Address> addresses() {
     return addresses;
   }
@@ -156,7 +156,7 @@ public final class LogFilter {
     return Optional.ofNullable(at);
   }
 
-  /** Whether it wants a log with this contract and these topics; blocks are not looked at. */
+  /** Whether the contract and the topics of a log match. Blocks are not compared. */
   public boolean matches(Log log) {
     if (!addresses.isEmpty() && !addresses.contains(log.address())
         || topics.size() > log.topics().size()) {
@@ -170,7 +170,7 @@ public final class LogFilter {
     return true;
   }
 
-  /** Writes it as a parameter. */
+  /** Writes the filter as a parameter. */
   public void write(JsonWriter json) {
     write(json, true);
   }

@@ -22,8 +22,8 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A transaction that a server has taken. It ends up in a block, or is replaced by another one with
- * its nonce, or waits until the pool drops it.
+ * A transaction that a server has accepted. It is included in a block, or replaced by another one
+ * with its nonce, or dropped from the pool.
  *
  * <pre>{@code
  * PendingTransaction sent = me.send(Call.to(friend).value(Wei.ether("0.5")));
@@ -106,12 +106,12 @@ public final class PendingTransaction {
   }
 
   /**
-   * Waits until it is in a block, at most 5 minutes.
+   * Waits until the transaction is in a block, for 5 minutes at most.
    *
    * @return its receipt, or that of a transaction in its place that does the same for another fee
    * @throws deponent.eth.RevertException if it failed, with the reason; {@link #receipt} is there
    * @throws ReplacedException if a transaction that does something else took its nonce
-   * @throws TransportException if it is in no block by then, or the server did not say
+   * @throws TransportException if it is in no block by then, or the server did not answer
    * @throws ProtocolException if the server tells of another transaction
    */
   public Receipt await() {
@@ -119,13 +119,13 @@ public final class PendingTransaction {
   }
 
   /**
-   * Waits until it is in a block with {@code confirmations - 1} blocks upon it, at most so long. A
-   * block that leaves the chain counts no more.
+   * Waits until the transaction is in a block with {@code confirmations - 1} blocks upon it, for
+   * {@code limit} at most. A block that leaves the chain does not count any more.
    *
    * @return its receipt, or that of a transaction in its place that does the same for another fee
    * @throws deponent.eth.RevertException if it failed, with the reason; {@link #receipt} is there
    * @throws ReplacedException if a transaction that does something else took its nonce
-   * @throws TransportException if it is not by then, or the server did not say
+   * @throws TransportException if it does not have them by then, or the server did not answer
    * @throws ProtocolException if the server tells of another transaction
    * @throws IllegalArgumentException if one of the parameters is not positive
    */
@@ -146,7 +146,7 @@ public final class PendingTransaction {
     return Account.async(() -> await(confirmations, limit));
   }
 
-  /** Asks for its receipt; none while it is in no block. */
+  /** Requests the receipt. There is none before the transaction is in a block. */
   public Optional<Receipt> receipt() {
     return receiptOf(hash);
   }
@@ -165,15 +165,16 @@ public final class PendingTransaction {
   }
 
   /**
-   * Asks whether the server knows it, in a block or in its pool. Pools drop transactions that pay
-   * too little; other servers may have one still, so its nonce is best used by {@link #cancel}.
+   * Asks whether the server knows the transaction, in a block or in its pool. Pools drop
+   * transactions that pay too little; other servers may have one still, so its nonce is best used
+   * by {@link #cancel}.
    */
   public boolean isKnown() {
     return client.transaction(hash).isPresent();
   }
 
   /**
-   * Asks whether another transaction took its nonce, and is in a block.
+   * Asks whether another transaction with the same nonce is in a block.
    *
    * @return that transaction's hash
    */
@@ -189,8 +190,8 @@ public final class PendingTransaction {
   }
 
   /**
-   * Sends it again with higher fees: those of the account now, and at least a tenth more than
-   * before, as pools demand it; where there are blobs, twice as much.
+   * Replaces the transaction by the same one with higher fees: those of the account now, and at
+   * least a tenth more than before, as pools demand it. With blobs they at least double.
    *
    * @return the new transaction; awaiting either one waits for both
    * @throws EthException as {@link Account#send(Call)}; an {@link deponent.eth.RpcException} if it
@@ -202,8 +203,8 @@ public final class PendingTransaction {
   }
 
   /**
-   * Sends a payment of nothing to oneself in its place, with higher fees as {@link #speedUp} has
-   * them. Whether that comes in time, awaiting it says: it is a {@link ReplacedException} if not.
+   * Replaces the transaction by a payment of nothing to its sender, with fees as those of {@link
+   * #speedUp}. Awaiting the new one throws a {@link ReplacedException} if it came too late.
    *
    * @return the new transaction
    * @throws EthException as {@link Account#send(Call)}; an {@link deponent.eth.RpcException} if it
@@ -228,7 +229,8 @@ public final class PendingTransaction {
   }
 
   /**
-   * Sends the same bytes again, as after a pool dropped it; a server that has it by now is fine.
+   * Sends the same bytes again, such as after a pool dropped them. It is no error if the server has
+   * the transaction.
    *
    * @throws EthException as {@link Account#send(Call)}
    * @throws IllegalStateException if it was not signed here
