@@ -1,6 +1,6 @@
 package deponent.eth;
 
-import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 
@@ -50,9 +50,13 @@ public interface Signer {
     return sign(new SigningRequest.OfTypedData(data));
   }
 
-  /** The signature of a text, as {@code personal_sign} makes it. */
+  /**
+   * The signature of a text, as {@code personal_sign} makes it.
+   *
+   * @throws IllegalArgumentException if it has half of a surrogate pair, which is no UTF-8
+   */
   default Signature signMessage(String text) {
-    return signMessage(Bytes.of(text.getBytes(StandardCharsets.UTF_8)));
+    return signMessage(AbiType.encodePacked(List.of(new AbiText()), text));
   }
 
   /** The signature of a message, as {@code personal_sign} makes it. */

@@ -35,12 +35,30 @@ record KeyDerivation(Bytes salt, int bytes, int rounds, int blocks, int lanes) {
 
   /** The key of a password, whose bytes do not stay in memory. */
   byte[] derive(String password) {
-    byte[] bytes = password.getBytes(StandardCharsets.UTF_8);
+    byte[] bytes = utf8(password, "a password");
     try {
       return derive(bytes);
     } finally {
       Arrays.fill(bytes, (byte) 0);
     }
+  }
+
+  /**
+   * A secret text as UTF-8. Java writes halves of surrogate pairs as question marks, so that one
+   * text would open what another has closed.
+   *
+   * @throws IllegalArgumentException if there is such a half; the message shows none of the text
+   */
+  static byte[] utf8(String text, String what) {
+    for (int i = 0; i < text.length(); i++) {
+      if (Character.isSurrogate(text.charAt(i))) {
+        if (Character.isBmpCodePoint(text.codePointAt(i))) {
+          throw new IllegalArgumentException(what + " has half of a surrogate pair");
+        }
+        i++;
+      }
+    }
+    return text.getBytes(StandardCharsets.UTF_8);
   }
 
   private byte[] derive(byte[] password) {

@@ -174,6 +174,7 @@ public final class Mnemonic implements Destroyable, AutoCloseable {
   /**
    * The 64 bytes of which keys are made. Another passphrase gives other keys, and none is wrong.
    *
+   * @throws IllegalArgumentException if the passphrase has half of a surrogate pair
    * @throws IllegalStateException if it was destroyed
    */
   public byte[] seed(String passphrase) {
@@ -181,7 +182,7 @@ public final class Mnemonic implements Destroyable, AutoCloseable {
         Normalizer.normalize(phrase(), Normalizer.Form.NFKD).getBytes(StandardCharsets.UTF_8);
     String salt = Normalizer.normalize("mnemonic" + passphrase, Normalizer.Form.NFKD);
     PKCS5S2ParametersGenerator generator = new PKCS5S2ParametersGenerator(new SHA512Digest());
-    generator.init(words, salt.getBytes(StandardCharsets.UTF_8), ROUNDS);
+    generator.init(words, KeyDerivation.utf8(salt, "a passphrase"), ROUNDS);
     byte[] seed = ((KeyParameter) generator.generateDerivedMacParameters(512)).getKey().clone();
     Arrays.fill(words, (byte) 0);
     return seed;

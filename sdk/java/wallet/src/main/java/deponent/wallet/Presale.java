@@ -5,7 +5,6 @@ import deponent.eth.Bytes;
 import deponent.eth.JsonReader;
 import deponent.eth.Keccak256;
 import deponent.eth.MalformedException;
-import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.util.Arrays;
 import javax.crypto.Cipher;
@@ -55,7 +54,7 @@ final class Presale {
   }
 
   PrivateKey decrypt(String password) {
-    byte[] secret = password.getBytes(StandardCharsets.UTF_8);
+    byte[] secret = KeyDerivation.utf8(password, "a password");
     byte[] derived = KeyDerivation.pbkdf2(secret, secret, ROUNDS, BLOCK);
     byte[] seed = new byte[0];
     try {

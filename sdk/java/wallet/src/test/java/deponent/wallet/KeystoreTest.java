@@ -168,6 +168,29 @@ class KeystoreTest {
   }
 
   @Test
+  void halvesOfSurrogatePairsAreNoPasswords() {
+    String smile = "\ud83d\ude00";
+    PrivateKey same = Keystore.encrypt(KEY, smile, FEW).decrypt(smile);
+    assertArrayEquals(KEY.toBytes(), same.toBytes());
+    Keystore asked = Keystore.encrypt(KEY, "?", FEW);
+    Mnemonic mnemonic = Mnemonic.random(12);
+    String wallet =
+        "{\"encseed\": \"" + "00".repeat(32) + "\", \"ethaddr\": \"" + "00".repeat(20) + "\"}";
+    for (String half : List.of("\ud83d", "\ude00", "a\ud83d", "\ude00\ud83d", smile + "\ude00")) {
+      for (Runnable one :
+          List.<Runnable>of(
+              () -> asked.decrypt(half),
+              () -> Keystore.encrypt(KEY, half, FEW),
+              () -> mnemonic.seed(half),
+              () -> Keystore.decryptPresale(wallet, half))) {
+        String message = assertThrows(IllegalArgumentException.class, one::run, half).getMessage();
+        assertTrue(message.endsWith("has half of a surrogate pair"), message);
+      }
+      assertThrows(IllegalArgumentException.class, () -> KEY.signMessage(half));
+    }
+  }
+
+  @Test
   void whatIsNoWalletOfThePresaleIsRefused() {
     String address = "\"ethaddr\": \"" + "00".repeat(20) + "\"";
     for (String json :
