@@ -23,7 +23,12 @@ public interface Fees {
    * The most that is paid for a unit of blob gas: twice what the next block's costs, at least 1.
    */
   default Wei blobFee(Client client) {
-    Wei twice = client.blobBaseFee().times(2);
+    Wei twice;
+    try {
+      twice = client.blobBaseFee().times(2);
+    } catch (ArithmeticException high) {
+      throw MarketFees.tooHigh(high);
+    }
     return twice.equals(Wei.ZERO) ? Wei.of(1) : twice;
   }
 

@@ -1,5 +1,6 @@
 package deponent.client;
 
+import deponent.eth.ProtocolException;
 import deponent.eth.RpcException;
 import deponent.eth.Wei;
 import java.util.ArrayList;
@@ -30,7 +31,16 @@ final class MarketFees implements Fees {
       return new Fee.Legacy(client.gasPrice());
     }
     Wei tip = tip(history).orElseGet(() -> proposed(client, base));
-    return new Fee.Market(base.times(2).plus(tip), tip);
+    try {
+      return new Fee.Market(base.times(2).plus(tip), tip);
+    } catch (ArithmeticException high) {
+      throw tooHigh(high);
+    }
+  }
+
+  /** The exception for a server's fees that do not add up to an amount. */
+  static ProtocolException tooHigh(ArithmeticException why) {
+    return new ProtocolException("the server's fees are too high: " + why.getMessage(), why);
   }
 
   private static Wei proposed(Client client, Wei base) {

@@ -3,6 +3,7 @@ package deponent.client;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import deponent.eth.ProtocolException;
 import deponent.eth.RpcException;
 import deponent.eth.Wei;
 import deponent.sets.Sets;
@@ -128,6 +129,25 @@ class FeesTest {
               throw new RpcException(-32000, "header not found", null);
             });
     assertThrows(RpcException.class, () -> Fees.market().fee(eth));
+  }
+
+  @Test
+  void feesOfAServerThatAreNoAmountsAreItsFault() {
+    String most = "\"0x" + "f".repeat(64) + "\"";
+    Client lying =
+        Scripted.client(
+            (method, params) ->
+                method.equals("eth_feeHistory")
+                    ? "{\"oldestBlock\":\"0x1\",\"baseFeePerGas\":["
+                        + most
+                        + "],\"gasUsedRatio\":[0.5],\"reward\":[["
+                        + most
+                        + "]]}"
+                    : most);
+    ProtocolException fault = assertThrows(ProtocolException.class, () -> Fees.market().fee(lying));
+    assertEquals(
+        "the server's fees are too high: a product beyond 2^256-1 wei", fault.getMessage());
+    assertThrows(ProtocolException.class, () -> Fees.market().blobFee(lying));
   }
 
   @Test
