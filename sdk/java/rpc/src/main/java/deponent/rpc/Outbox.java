@@ -9,6 +9,9 @@ import java.security.SecureRandom;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What is to be written to a connection. Who adds something tries to become the writer, who writes
@@ -23,6 +26,9 @@ final class Outbox {
   private static final VarHandle LONGS =
       MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
 
+  /** Pongs in the queue at most, for a peer that sends pings and does not read. */
+  private static final int MOST_PONGS = 1_024;
+
   private static final int BUFFER = 1 << 16;
   private static final SecureRandom RANDOM = new SecureRandom();
 
@@ -30,6 +36,11 @@ final class Outbox {
   private final boolean framed;
   private final Queue<Message> queue = new ConcurrentLinkedQueue<>();
   private final AtomicBoolean writing = new AtomicBoolean();
+
+  /** Pongs in the queue, and the payload of the last ping for which there was no room in it. */
+  private final AtomicInteger pongs = new AtomicInteger();
+
+  private final AtomicReference<byte @Nullable []> lastPing = new AtomicReference<>();
 
   /** Whether a thread is about to write. */
   private final AtomicBoolean soon = new AtomicBoolean();
@@ -62,13 +73,14 @@ final class Outbox {
       flushSoon();
       return;
     }
-    while (!queue.isEmpty() && writing.compareAndSet(false, true)) {
+    while ((!queue.isEmpty() || lastPing.get() != null) && writing.compareAndSet(false, true)) {
       try {
         drain();
       } catch (IOException failure) {
         // The reader learns of it.
         sock.close();
         queue.clear();
+        lastPing.set(null);
       } finally {
         writingSince = 0;
         writing.set(false);
@@ -87,9 +99,18 @@ final class Outbox {
     }
   }
 
-  /** Adds a control frame, and lets another thread write it. */
+  /**
+   * Adds a control frame, and lets another thread write it. Of many pings that wait for an answer
+   * the last one gets it (RFC 6455, section 5.5.3).
+   */
   void control(int opcode, byte[] payload) {
-    if (framed) {
+    if (framed && opcode == PONG && pongs.get() >= MOST_PONGS) {
+      lastPing.set(payload);
+      flushSoon();
+    } else if (framed) {
+      if (opcode == PONG) {
+        pongs.incrementAndGet();
+      }
       queue.add(new Message(opcode, payload, payload.length));
       flushSoon();
     }
@@ -107,7 +128,14 @@ final class Outbox {
 
   private void drain() throws IOException {
     for (Message one = queue.poll(); one != null; one = queue.poll()) {
+      if (one.opcode == PONG) {
+        pongs.decrementAndGet();
+      }
       put(one);
+    }
+    byte[] last = lastPing.getAndSet(null);
+    if (last != null) {
+      put(new Message(PONG, last, last.length));
     }
     send();
   }

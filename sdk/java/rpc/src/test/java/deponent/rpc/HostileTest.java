@@ -14,10 +14,12 @@ import deponent.sets.Sets;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStream;
 import java.net.Socket;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.zip.GZIPOutputStream;
 import org.junit.jupiter.api.Test;
@@ -258,6 +260,34 @@ class HostileTest {
       over.countDown();
     }
     threadsEnd();
+  }
+
+  @Test
+  void ofPingsOfOneThatDoesNotReadTheLastIsAnswered() throws Exception {
+    int pings = 300_000;
+    CompletableFuture<Integer> answered = new CompletableFuture<>();
+    Server.Script script =
+        (peer, n) -> {
+          peer.upgrade();
+          byte[] payload = new byte[120];
+          for (int i = 1; i <= pings; i++) {
+            ByteBuffer.wrap(payload).putInt(i);
+            peer.frame(0x89, payload, 0, payload.length);
+          }
+          int pongs = 0;
+          for (int last = 0; last < pings; pongs++) {
+            // The opcode, and then the payload.
+            last = ByteBuffer.wrap(peer.frame()).getInt(1);
+          }
+          answered.complete(pongs);
+          peer.text();
+        };
+    try (Server server = Server.tcp(script);
+        Provider provider = Provider.at(server.at("ws://127.0.0.1")).timeout(LONG).connect()) {
+      // Two buffers of the system hold some 80,000.
+      int pongs = answered.get();
+      assertTrue(pongs < pings * 2 / 3, pongs + " pongs");
+    }
   }
 
   @Test
