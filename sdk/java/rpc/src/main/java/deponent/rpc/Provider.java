@@ -27,19 +27,20 @@ public interface Provider extends AutoCloseable {
   }
 
   /**
-   * Asks the first of {@code inOrder} that works. The next one is asked where there is no
-   * connection or no answer in time, or too many requests are in flight; one that failed is asked
-   * again after 30 s. Requests that may have run go on to the next one only if they are repeatable.
-   * None of them waits for a connection that was lost, or is not there yet ({@link
-   * ProviderBuilder#connectInBackground}).
+   * A provider that sends each request to the first of {@code inOrder} that works. The next one
+   * gets it where there is no connection, no answer in time, or too many requests are in flight.
+   * One that failed is tried again after 30 s. A request that may have run goes on to the next one
+   * only if it is repeatable. None of them waits for a connection that was lost, or is not there
+   * yet ({@link ProviderBuilder#connectInBackground}).
    */
   static Provider failover(Provider... inOrder) {
     return new Failover(List.of(inOrder));
   }
 
   /**
-   * Asks all, and gives the result that {@code least} of them agree on, by {@code equals}. The
-   * request names a block by its number or hash: at a tag, servers rightly differ.
+   * A provider that sends each request to all of {@code of}, and returns the result that {@code
+   * least} of them agree on, by {@code equals}. Requests should name a block by its number or hash:
+   * at a tag, servers rightly differ.
    *
    * @throws IllegalArgumentException if {@code least} is not from 1 to their number
    */
@@ -48,7 +49,8 @@ public interface Provider extends AutoCloseable {
   }
 
   /**
-   * Asks, and waits for the result. An interrupt ends the wait within 0.1 s, and stays set.
+   * Sends a request, and waits for its result. An interrupt ends the wait within 0.1 s, and stays
+   * set.
    *
    * @throws deponent.eth.RpcException if the server answers with an error
    * @throws deponent.eth.TransportException without an answer
@@ -59,9 +61,9 @@ public interface Provider extends AutoCloseable {
   <T> T request(Request<T> request);
 
   /**
-   * Asks. Where all requests that may be in flight are, it waits for one of them to end, up to the
-   * deadline. The future fails with what {@link #request} throws; cancelling it gives its place
-   * back.
+   * Sends a request, and returns the future of its result. Where as many requests are in flight as
+   * may be, it waits for one of them to end, up to the deadline. The future fails with what {@link
+   * #request} throws. Cancelling it gives its place back.
    */
   <T> CompletableFuture<T> requestAsync(Request<T> request);
 
@@ -69,7 +71,7 @@ public interface Provider extends AutoCloseable {
   Batch batch();
 
   /**
-   * Subscribes, and waits until that is done.
+   * Subscribes, and waits until the server has confirmed it.
    *
    * @param open the request that opens it, such as {@code eth_subscribe}, with the subscription's
    *     id as result; the method that ends it has {@code unsubscribe} in its place
@@ -79,8 +81,8 @@ public interface Provider extends AutoCloseable {
   <T> Subscription<T> subscribe(Request<String> open, Decoder<T> read);
 
   /**
-   * Ends connections, subscriptions and all that waits; those of its providers, too, if it is of
-   * several. What is asked from then on fails as CLOSED.
+   * Closes the connections, and ends subscriptions and requests in flight. A provider of several
+   * closes these, too. Later requests fail as CLOSED.
    */
   @Override
   void close();

@@ -86,7 +86,8 @@ public final class ProviderBuilder {
   }
 
   /**
-   * The deadline of requests that have none of their own, and of handshakes; 20 s.
+   * Sets the time limit of handshakes, and of requests that have none of their own; 20 s by
+   * default.
    *
    * @throws IllegalArgumentException if it is not positive
    */
@@ -99,8 +100,8 @@ public final class ProviderBuilder {
   }
 
   /**
-   * Requests in flight at most; 1,024. More wait for one to end, up to their deadlines, and fail as
-   * BUSY then. Over HTTP they share 256 connections.
+   * Sets how many requests are in flight at most; 1,024 by default. More wait for one to end, up to
+   * their deadlines, and fail as BUSY then. Over HTTP they share 256 connections.
    *
    * @throws IllegalArgumentException if it is not from 1 to 65,536
    */
@@ -113,8 +114,8 @@ public final class ProviderBuilder {
   }
 
   /**
-   * Bytes of an answer at most; 2 GiB. A longer one is a {@link deponent.eth.ProtocolException},
-   * and ends the connection.
+   * Sets how many bytes an answer has at most; 2 GiB by default. A longer one is a {@link
+   * deponent.eth.ProtocolException}, and ends the connection.
    *
    * @throws IllegalArgumentException if it is not positive
    */
@@ -127,8 +128,8 @@ public final class ProviderBuilder {
   }
 
   /**
-   * Takes certificates and keys from {@code context}; Java's default context else. Host names are
-   * verified all the same.
+   * Takes certificates and keys from {@code context}; from Java's default context otherwise. Host
+   * names are verified in both cases.
    */
   public ProviderBuilder ssl(SSLContext context) {
     ssl = Objects.requireNonNull(context);
@@ -141,21 +142,21 @@ public final class ProviderBuilder {
     return this;
   }
 
-  /** Sends this {@code Origin}; none is sent by default. */
+  /** Sets the header {@code Origin}; none is sent by default. */
   public ProviderBuilder origin(String origin) {
     this.origin = checked(origin);
     return this;
   }
 
-  /** How repeatable requests are tried again; {@link Retry#DEFAULT}. */
+  /** Sets how repeatable requests are retried; {@link Retry#DEFAULT} otherwise. */
   public ProviderBuilder retry(Retry retry) {
     this.retry = Objects.requireNonNull(retry);
     return this;
   }
 
   /**
-   * Requests a second at most, after {@code burst} that leave at once; a batch counts as its
-   * requests. More wait, up to their deadline.
+   * Sets how many requests are sent a second at most, after {@code burst} that leave at once. A
+   * batch counts as its requests. More wait, up to their deadline. There is no limit by default.
    *
    * @throws IllegalArgumentException if one of them is not positive
    */
@@ -168,7 +169,7 @@ public final class ProviderBuilder {
     return this;
   }
 
-  /** The pauses between tries to connect anew; {@link Backoff#DEFAULT}. */
+  /** Sets the pauses between attempts to reconnect; {@link Backoff#DEFAULT} otherwise. */
   public ProviderBuilder reconnect(Backoff backoff) {
     reconnect = Objects.requireNonNull(backoff);
     return this;

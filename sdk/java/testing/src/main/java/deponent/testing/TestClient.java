@@ -35,7 +35,7 @@ public final class TestClient implements AutoCloseable {
     this.client = client;
   }
 
-  /** Steers the chain that {@code client} asks; {@link #close} closes it. */
+  /** Steers the chain of {@code client}, which {@link #close} closes. */
   public static TestClient of(Client client) {
     return new TestClient(Objects.requireNonNull(client));
   }
@@ -50,7 +50,7 @@ public final class TestClient implements AutoCloseable {
     return of(Client.connect(address));
   }
 
-  /** What asks the chain. */
+  /** The client of the chain. */
   public Client eth() {
     return client;
   }
@@ -71,13 +71,13 @@ public final class TestClient implements AutoCloseable {
 
   // Blocks and time.
 
-  /** Mines a block, with the transactions that wait. */
+  /** Mines a block with the pending transactions. */
   public void mine() {
     mine(1);
   }
 
   /**
-   * Mines so many blocks; the first takes the transactions that wait.
+   * Mines {@code blocks} blocks. The first includes the pending transactions.
    *
    * @throws IllegalArgumentException if the number is not positive
    */
@@ -87,7 +87,7 @@ public final class TestClient implements AutoCloseable {
   }
 
   /**
-   * Mines so many blocks, whose times are {@code apart}.
+   * Mines {@code blocks} blocks, whose timestamps are {@code apart}.
    *
    * @throws IllegalArgumentException if the number is not positive, or the time no whole seconds
    */
@@ -110,13 +110,13 @@ public final class TestClient implements AutoCloseable {
     return time.toSeconds();
   }
 
-  /** Whether a block is mined for each transaction. */
+  /** Sets whether a block is mined for each transaction. */
   public void automine(boolean on) {
     tell("evm_setAutomine", json -> json.value(on));
   }
 
   /**
-   * Mines a block after each such time; none is mined by itself where it is zero.
+   * Mines a block every {@code time}. Zero ends that.
    *
    * @throws IllegalArgumentException if it is no whole number of seconds
    */
@@ -135,7 +135,7 @@ public final class TestClient implements AutoCloseable {
   }
 
   /**
-   * Puts the chain's clock forward, so that the times of later blocks are by so much later.
+   * Advances the chain's clock. The timestamps of later blocks are later by {@code time}.
    *
    * @throws IllegalArgumentException if it is no whole number of seconds
    */
