@@ -3,6 +3,8 @@ package deponent.client;
 import deponent.eth.Abi;
 import deponent.eth.Address;
 import deponent.eth.Bytes;
+import deponent.eth.MalformedException;
+import deponent.eth.ProtocolException;
 import deponent.eth.RevertException;
 import deponent.rpc.Request;
 import java.util.Objects;
@@ -67,11 +69,11 @@ public final class BoundContract {
    * Calls, and reads what is returned.
    *
    * @throws RevertException if the contract reverts
-   * @throws deponent.eth.MalformedException if what is returned does not decode
+   * @throws ProtocolException if what is returned does not decode, as where there is no contract
    */
   public <T> T call(Call call, Function<Bytes, T> result) {
     try {
-      return result.apply(client.call(call, block));
+      return read(result, client.call(call, block));
     } catch (RevertException revert) {
       throw revert.with(abi);
     }
@@ -84,13 +86,22 @@ public final class BoundContract {
         .handle(
             (returned, failure) -> {
               if (failure == null) {
-                return result.apply(returned);
+                return read(result, returned);
               }
               Throwable cause =
                   failure instanceof CompletionException ? failure.getCause() : failure;
               throw new CompletionException(
                   cause instanceof RevertException revert ? revert.with(abi) : cause);
             });
+  }
+
+  /** As a provider reads the answer of {@link #request}. */
+  private static <T> T read(Function<Bytes, T> result, Bytes returned) {
+    try {
+      return result.apply(returned);
+    } catch (MalformedException other) {
+      throw new ProtocolException("eth_call: " + other.getMessage(), other);
+    }
   }
 
   /** The request of a call, whose answer is read. */

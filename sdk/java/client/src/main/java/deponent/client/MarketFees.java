@@ -30,6 +30,9 @@ final class MarketFees implements Fees {
     if (base.equals(Wei.ZERO) && !hasBaseFees(client)) {
       return new Fee.Legacy(client.gasPrice());
     }
+    if (history.baseFeePerGas().isEmpty()) {
+      throw new ProtocolException("eth_feeHistory: no base fee of the next block");
+    }
     Wei tip = tip(history).orElseGet(() -> proposed(client, base));
     try {
       return new Fee.Market(base.times(2).plus(tip), tip);

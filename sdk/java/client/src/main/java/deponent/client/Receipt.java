@@ -4,6 +4,7 @@ import deponent.eth.Address;
 import deponent.eth.Bytes;
 import deponent.eth.Hash;
 import deponent.eth.JsonReader;
+import deponent.eth.ProtocolException;
 import deponent.eth.Wei;
 import java.util.List;
 import java.util.Optional;
@@ -79,10 +80,18 @@ public record Receipt(
     return status.orElse(1) != 0;
   }
 
-  /** What the sender paid for gas and blobs together. */
+  /**
+   * What the sender paid for gas and blobs together.
+   *
+   * @throws ProtocolException if the server's numbers give more than 2^256-1 wei
+   */
   public Wei fee() {
-    Wei gas = effectiveGasPrice.times(gasUsed);
-    return blobGasPrice.map(price -> gas.plus(price.times(blobGasUsed.orElse(0)))).orElse(gas);
+    try {
+      Wei gas = effectiveGasPrice.times(gasUsed);
+      return blobGasPrice.map(price -> gas.plus(price.times(blobGasUsed.orElse(0)))).orElse(gas);
+    } catch (ArithmeticException high) {
+      throw MarketFees.tooHigh(high);
+    }
   }
 
   static Receipt read(JsonReader json) {

@@ -148,6 +148,11 @@ class FeesTest {
     assertEquals(
         "the server's fees are too high: a product beyond 2^256-1 wei", fault.getMessage());
     assertThrows(ProtocolException.class, () -> Fees.market().blobFee(lying));
+    String empty = "{\"oldestBlock\":\"0x1\",\"baseFeePerGas\":[],\"gasUsedRatio\":[]}";
+    Client silent =
+        Scripted.client((method, params) -> method.equals("eth_feeHistory") ? empty : "null");
+    fault = assertThrows(ProtocolException.class, () -> Fees.market().fee(silent));
+    assertEquals("eth_feeHistory: no base fee of the next block", fault.getMessage());
   }
 
   @Test

@@ -11,6 +11,7 @@ import deponent.eth.Bytes;
 import deponent.eth.Hash;
 import deponent.eth.JsonReader;
 import deponent.eth.MalformedException;
+import deponent.eth.ProtocolException;
 import deponent.eth.Wei;
 import deponent.rpc.Request;
 import deponent.sets.Sets;
@@ -249,6 +250,15 @@ class ReadersTest {
     receipt.put("logs", List.of(log));
     fault = assertThrows(MalformedException.class, () -> read(Eth.receipt(HASH), receipt));
     assertEquals("logs: element 0: 'logIndex' is missing", fault.getMessage());
+  }
+
+  @Test
+  void aFeeThatIsNoAmountIsTheServersFault() {
+    Map<String, Object> receipt = receipt();
+    receipt.put("effectiveGasPrice", "0x" + "f".repeat(64));
+    receipt.put("gasUsed", "0x2");
+    Receipt read = read(Eth.receipt(HASH), receipt).orElseThrow();
+    assertThrows(ProtocolException.class, read::fee);
   }
 
   @Test

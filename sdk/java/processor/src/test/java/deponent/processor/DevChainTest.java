@@ -113,7 +113,7 @@ class DevChainTest {
 
           // There is no contract at every address, and a client sends nothing.
           CoinContract nowhere = CoinContract.at(eth, friend);
-          assertThrows(MalformedException.class, nowhere::name);
+          assertThrows(ProtocolException.class, nowhere::name);
           assertThrows(IllegalStateException.class, () -> nowhere.transfer(friend, Wei.ZERO));
         }
       }
