@@ -690,8 +690,9 @@ final class Duplex extends Connected implements Deadlines.Watched {
       if (one.hasEnded()) {
         subscriptions.remove(one);
       } else {
-        one.gap(since, "the connection was lost: " + why);
+        // Who reads the gap and asks at once does so behind the request that subscribes.
         resubscribe(one);
+        one.gap(since, "the connection was lost: " + why);
       }
     }
     for (int i = 0; i < calls.capacity(); i++) {
