@@ -39,7 +39,12 @@ pub(crate) fn name_changes(
     }
     let config = PrestateTracerConfig { diff_mode: true, ..PrestateTracerConfig::default() };
     let tracer = TracerConfig::Prestate(config);
-    let options = TraceOptions { tracer, deadline: Deadline::new(|| false), bytes: TRACE_BYTES };
+    let options = TraceOptions {
+        tracer,
+        first_log: 0,
+        deadline: Deadline::new(|| false),
+        bytes: TRACE_BYTES,
+    };
     let traced = engine.trace_block(&record.block, &record.senders, None, &options)?;
     // Without an answer, names are missing, and the state's root tells.
     let Traced::Done(answers) = traced else { return Ok(()) };

@@ -264,7 +264,11 @@ impl<'a> Site<'a> {
         evm.set_inspector_enabled(true);
         let (_, (_, inspector), precompiles) = evm.components_mut();
         inspector.watch = tracing.map(|options| {
-            Box::new(options.watch(precompiles.addresses().copied().collect(), 0, 0))
+            Box::new(options.watch(
+                precompiles.addresses().copied().collect(),
+                options.first_log,
+                0,
+            ))
         });
         let result = match prepare(&mut evm, &self.overrides.state) {
             Ok(()) => evm.transact_raw(transaction),

@@ -22,6 +22,8 @@ pub struct SoFar {
     pub changes: Vec<Change>,
     /// The codes that it has created, with their hashes.
     pub new_codes: Vec<(B256, Bytes)>,
+    /// The number of logs of its transactions.
+    pub logs: usize,
 }
 
 /// How a block ran again.
@@ -70,15 +72,16 @@ fn run<S: State>(
     let mut executor: Executor<'_, '_, S> =
         EthBlockExecutor::new(evm, execute::context(block), rules, Receipts);
     execute::begin(chain, block, &mut executor)?;
-    let mut look = |db: &mut BlockCache<S>, count| -> Result<bool, BlockError> {
+    let mut look = |db: &mut BlockCache<S>, count, logs| -> Result<bool, BlockError> {
         if let Some(error) = db.recorder().error.take() {
             return Err(error.into());
         }
-        let so_far = so_far(db);
+        let so_far = so_far(db, logs);
         Ok(visit(count, &mut db.recorder().state, &so_far)?.is_break())
     };
     for (index, transaction) in block.body.transactions.iter().enumerate() {
-        if look(executor.evm_mut().db_mut(), index)? {
+        let logs = logs_of(&executor);
+        if look(executor.evm_mut().db_mut(), index, logs)? {
             return Ok(());
         }
         let sender = senders.sender(index)?;
@@ -87,15 +90,20 @@ fn run<S: State>(
             .and_then(|output| execute::commit(chain, &mut executor, &environment, output))
             .map_err(|error| execute::refused(index, sender, &error))?;
     }
-    let count = block.body.transactions.len();
-    if look(executor.evm_mut().db_mut(), count)? {
+    let (count, logs) = (block.body.transactions.len(), logs_of(&executor));
+    if look(executor.evm_mut().db_mut(), count, logs)? {
         return Ok(());
     }
     execute::end(chain, block.header.timestamp, executor)?;
-    look(db, count + 1).map(drop)
+    look(db, count + 1, logs).map(drop)
 }
 
-fn so_far<S: State>(db: &mut BlockCache<S>) -> SoFar {
+/// The number of logs of the transactions that have run.
+pub(crate) fn logs_of<S: State>(executor: &Executor<'_, '_, S>) -> usize {
+    executor.receipts().iter().map(|receipt| receipt.logs().len()).sum()
+}
+
+fn so_far<S: State>(db: &mut BlockCache<S>, logs: usize) -> SoFar {
     db.0.merge_transitions(BundleRetention::PlainState);
     let bundle = &db.0.bundle_state;
     let accounts = bundle.state.iter();
@@ -103,5 +111,6 @@ fn so_far<S: State>(db: &mut BlockCache<S>) -> SoFar {
     SoFar {
         changes: accounts.filter_map(|(address, it)| execute::change(*address, it)).collect(),
         new_codes: codes.map(|(hash, code)| (*hash, code.original_bytes())).collect(),
+        logs,
     }
 }

@@ -6,6 +6,7 @@ use crate::evm::{environment, evm};
 use crate::execute::{self, Executor, Receipts};
 use crate::recorder::{Recorder, TransactionCodes};
 use crate::rules::BlockRules;
+use crate::steps::logs_of;
 use crate::trace::{Place, TraceOptions, TraceStop, TracerConfig, TransactionEnd};
 use crate::{
     BlockError, Call, CallError, ChainSpec, Deadline, Overrides, SealedBlock, Senders, Transaction,
@@ -127,6 +128,7 @@ pub fn trace_calls<S: State>(
         }
         let options = TraceOptions {
             tracer: tracer.clone(),
+            first_log: 0,
             deadline: deadline.clone(),
             bytes: bytes.saturating_sub(taken),
         };
@@ -222,7 +224,7 @@ fn trace_all<S: State>(
         executor.evm_mut().db_mut().recorder().always_exact = is_traced;
         executor.evm_mut().set_inspector_enabled(is_traced);
         if is_traced {
-            let logs = executor.receipts().iter().map(|receipt| receipt.logs().len()).sum();
+            let logs = logs_of(&executor);
             let (_, inspector, precompiles) = executor.evm_mut().components_mut();
             let precompiled = precompiles.addresses().copied().collect();
             inspector.watch = Some(Box::new(options.watch(precompiled, logs, taken)));

@@ -22,6 +22,8 @@ pub struct PendingBlock {
     /// The receipts of its transactions.
     pub receipts: Vec<Receipt>,
     pub(crate) parent: Arc<BlockRecord>,
+    /// The number of logs of its transactions.
+    pub logs: usize,
     changes: Vec<Change>,
     accounts: AddressMap<ChangedAccount>,
     codes: B256Map<Bytes>,
@@ -60,7 +62,9 @@ impl PendingBlock {
         executed: Executed,
     ) -> Self {
         let Executed { receipts, changes, new_codes, .. } = executed;
-        Self { receipts, ..Self::part(parent, block, senders, SoFar { changes, new_codes }) }
+        let logs = receipts.iter().map(|receipt| receipt.logs().len()).sum();
+        let so_far = SoFar { changes, new_codes, logs };
+        Self { receipts, ..Self::part(parent, block, senders, so_far) }
     }
 
     /// A block as far as it has run, without receipts.
@@ -70,7 +74,7 @@ impl PendingBlock {
         senders: Vec<Address>,
         so_far: SoFar,
     ) -> Self {
-        let SoFar { changes, new_codes } = so_far;
+        let SoFar { changes, new_codes, logs } = so_far;
         let accounts = changes.iter().map(|change| {
             let is_whole = change.storage_wiped || change.account.is_none();
             let slots = change.slots.iter().copied().collect();
@@ -78,7 +82,7 @@ impl PendingBlock {
         });
         let (accounts, codes) = (accounts.collect(), new_codes.into_iter().collect());
         let receipts = Vec::new();
-        Self { block, senders, receipts, parent, changes, accounts, codes }
+        Self { block, senders, receipts, parent, logs, changes, accounts, codes }
     }
 
     /// The hash of the block on which it stands.

@@ -99,6 +99,8 @@ impl TracerConfig {
 pub struct TraceOptions {
     /// The tracer.
     pub tracer: TracerConfig,
+    /// The index of the first log of a call: the number of logs of its block before it.
+    pub first_log: usize,
     /// When the run is to stop.
     pub deadline: Deadline,
     /// The most bytes of the answer. It is stopped soon after it has more.

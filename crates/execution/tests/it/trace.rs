@@ -17,7 +17,7 @@ const BYTES: usize = 1 << 20;
 fn traced(code: &str, gas: u64, tracer: TracerConfig, deadline: Deadline) -> Traced<String> {
     let world = world(hex::decode(code).expect("hex"), Vec::new());
     let call = Call { gas, ..to_main() };
-    let options = TraceOptions { tracer, deadline, bytes: BYTES };
+    let options = TraceOptions { tracer, first_log: 0, deadline, bytes: BYTES };
     let none = Overrides::default();
     trace_call(&world.chain, world.parent(), &call, &none, &options, world.state())
         .expect("it runs")
@@ -25,7 +25,7 @@ fn traced(code: &str, gas: u64, tracer: TracerConfig, deadline: Deadline) -> Tra
 
 /// The answer of a tracer to a call in a block of this world.
 fn answer(world: &World, call: &Call, tracer: TracerConfig) -> Value {
-    let options = TraceOptions { tracer, deadline: Deadline::never(), bytes: BYTES };
+    let options = TraceOptions { tracer, first_log: 0, deadline: Deadline::never(), bytes: BYTES };
     let none = Overrides::default();
     let traced = trace_call(&world.chain, world.parent(), call, &none, &options, world.state());
     let Traced::Done(answer) = traced.expect("it runs") else { panic!("no answer") };

@@ -92,9 +92,13 @@ pub(super) fn call(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let record = api.block_by_id(&id)?;
     let record = record.ok_or_else(|| Error::failed_call(format!("there is no {id}")))?;
     let overrides = config.overrides()?;
-    let (_turn, options) = begun(api, &config)?;
+    let (_turn, mut options) = begun(api, &config)?;
     let at = match config.index() {
-        Some(index) => StateAt::Pending(part(api, &record, index, &options.deadline)?),
+        Some(index) => {
+            let part = part(api, &record, index, &options.deadline)?;
+            options.first_log = part.logs;
+            StateAt::Pending(part)
+        }
         None => record.hash().into(),
     };
     let traced = api.engine.trace_call(at, &call, &overrides, &options);
@@ -143,7 +147,7 @@ pub(super) fn begin(
 ) -> Result<(TraceTurn, TraceOptions), Error> {
     let turn = TraceTurn::take()?;
     let deadline = time.map_or_else(|| api.bounds.deadline(), deadline);
-    Ok((turn, TraceOptions { tracer, deadline, bytes: EVM_TRACE_BYTES }))
+    Ok((turn, TraceOptions { tracer, first_log: 0, deadline, bytes: EVM_TRACE_BYTES }))
 }
 
 /// Traces a transaction of a block, or all.

@@ -127,6 +127,7 @@ fn calls(engine: &Engine, record: &BlockRecord) -> Vec<Frame> {
     }
     let end = Instant::now() + PRINTED_TRACE_TIME;
     let options = TraceOptions {
+        first_log: 0,
         tracer: TracerConfig::Calls(CallTracerConfig::default()),
         deadline: Deadline::new(move || Instant::now() > end),
         bytes: PRINTED_TRACE_BYTES,

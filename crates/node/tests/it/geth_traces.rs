@@ -1,6 +1,7 @@
 //! Traces, asked of both nodes over IPC: geth and we answer alike. Each opcode runs with operands,
 //! without, with a full stack, with too little gas, and where the state may not change.
 
+use crate::geth::LOGGERS;
 use crate::geth_estimates::request;
 use alloy_primitives::{Address, B256, hex};
 use rpc::{ClientError, SessionClient};
@@ -329,6 +330,13 @@ pub(crate) async fn differences(sessions: &[SessionClient; 2]) -> Vec<String> {
         let mut config = random.pick(&[tracers(), more_tracers()].concat());
         config["txIndex"] = json!(format!("{:#x}", random.below(4)));
         call(json!([asked[0], format!("{:#x}", random.below(9)), config]));
+    }
+    // The logs of a block are numbered through.
+    for index in ["0x0", "0x1", "0x2"] {
+        let logged = json!({"to": LOGGERS[0], "input": "0x01"});
+        let config =
+            json!({"tracer": "callTracer", "tracerConfig": {"withLog": true}, "txIndex": index});
+        call(json!([logged, "0x6", config]));
     }
     requests.extend(of_blocks(&sessions[0]).await);
     let (mut differ, mut too_long) = (Vec::new(), 0);
