@@ -39,6 +39,9 @@ const GETH_BODY_BYTES: usize = 127 << 20;
 
 const BEACON_ROOT: B256 = B256::repeat_byte(0xbe);
 
+/// How long a call may take: more than any of them takes on a busy machine.
+const CALL_TIME: Duration = Duration::from_secs(60);
+
 /// Deploys a contract of one byte, `STOP`.
 const DEPLOY: Bytes = bytes!("600160005360016000f3");
 
@@ -85,7 +88,7 @@ async fn geth_and_we_trace_alike() {
 /// They take more gas than calls have by default.
 #[tokio::test(flavor = "multi_thread")]
 async fn geth_and_we_trace_alike_what_is_too_deep() {
-    let calls = CallBounds { gas: u64::MAX, ..CallBounds::default() };
+    let calls = CallBounds { gas: u64::MAX, time: Some(CALL_TIME) };
     let Some(nodes) = Nodes::start_with(world(40), calls).await else { return };
     nodes.pair().await.agree(&[]).await;
     let differ = geth_traces::differences_in_depth(&nodes.sessions().await).await;
@@ -127,10 +130,11 @@ pub(crate) struct Nodes {
 impl Nodes {
     /// Starts them, if there is a geth.
     pub(crate) async fn start(world: World) -> Option<Self> {
-        Self::start_with(world, CallBounds::default()).await
+        let calls = CallBounds { time: Some(CALL_TIME), ..CallBounds::default() };
+        Self::start_with(world, calls).await
     }
 
-    /// Starts them with this bound of gas.
+    /// Starts them with this bound of gas, and both with [`CALL_TIME`].
     async fn start_with(world: World, calls: CallBounds) -> Option<Self> {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let genesis = directory.path().join("genesis.json");
@@ -148,7 +152,15 @@ impl Nodes {
         let geth_ipc = directory.path().join("geth.ipc");
         let (ipc, gas) = (path_text(&geth_ipc), calls.gas.to_string());
         // Without locals: else it answers some refusals with a hash, and tries again later.
-        let arguments = ["--ipcpath", ipc, "--txpool.nolocals", "--rpc.gascap", &gas];
+        let arguments = [
+            "--ipcpath",
+            ipc,
+            "--txpool.nolocals",
+            "--rpc.gascap",
+            &gas,
+            "--rpc.evmtimeout",
+            "60s",
+        ];
         let geth = geth.start(&directory.path().join("geth"), &jwt_file, &arguments);
         Some(Self { directory, world, ours, geth })
     }

@@ -248,7 +248,7 @@ async fn check_changes(dev: &mut Dev, diff: &StateDiff, block: u64, known: &[Add
 
 /// A chain with contracts that do something.
 async fn chain(random: &mut Random) -> Dev {
-    let mut dev = Dev::start(&["--quiet"]).await;
+    let mut dev = Dev::start(&["--quiet", "--rpc.evmtimeout", "0"]).await;
     for address in &ACCOUNTS[..4] {
         let code = code(random);
         dev.ok("anvil_setCode", json!([address, code])).await;
