@@ -4,34 +4,28 @@
 //! the call of `engine_newPayload` that brought it. Roots and hashes are computed again, so that
 //! what is written is what the chain has, whoever was asked.
 
-mod requests;
-
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
-use alloy_consensus::{Block, EthereumTxEnvelope, TxEip4844, proofs};
-use alloy_eips::eip7685::{EMPTY_REQUESTS_HASH, Requests};
-use alloy_primitives::{B256, Bytes, U64, keccak256};
-use alloy_rlp::Decodable;
+use alloy_eips::eip7685::Requests;
+use alloy_primitives::{B256, Bytes, U64};
 use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadV1, ExecutionPayloadV2, ExecutionPayloadV3,
     ExecutionPayloadV4,
 };
 use anyhow::{Context, bail, ensure};
 use engine_api::NewPayload;
+use files::SealedBlock;
 use rpc::RawValue;
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::chain::format::{About, Payload, Writer, payloads_of};
 use crate::fault::Fault;
 use crate::load::{Caller, CallerArgs};
 use crate::progress;
-
-type Transaction = EthereumTxEnvelope<TxEip4844>;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -197,25 +191,26 @@ impl Source {
         let block = self.block(number)?;
         let requests = match block.header.requests_hash {
             None => None,
-            Some(EMPTY_REQUESTS_HASH) => Some(Requests::default()),
             Some(hash) => {
-                let found = requests::requests(&mut self.caller, number, hash);
+                let found = files::rpc_requests(number, hash, |method, params| {
+                    self.caller.call(method, params)
+                });
                 Some(found.context("it has execution requests, which no JSON-RPC method tells")?)
             }
         };
-        let access_list = match block.header.block_access_list_hash {
-            None => None,
-            Some(hash) => Some(self.access_list(&block, hash)?),
-        };
-        new_payload(&block, requests, access_list)
+        let list = files::rpc_access_list(&block, |method, params| {
+            let answer = self.caller.call(method, params);
+            answer.context("it has a block access list: an engine port is needed")
+        })?;
+        new_payload(&block, requests, list)
     }
 
     /// A block with the roots that its header says.
-    fn block(&mut self, number: u64) -> anyhow::Result<Block<Transaction>> {
+    fn block(&mut self, number: u64) -> anyhow::Result<SealedBlock> {
         let mut reasons = Vec::new();
         for method in self.methods.clone() {
             let block = if method == RLP_BLOCK { self.rlp(number) } else { self.json(number) };
-            match block.and_then(|block| check_roots(&block).map(|()| block)) {
+            match block.and_then(|block| block.context("there is no such block")) {
                 Ok(block) => return Ok(block),
                 Err(error) => {
                     // Asked for another block, it would say the same.
@@ -229,28 +224,13 @@ impl Source {
         bail!("{}", reasons.join("; "))
     }
 
-    fn rlp(&mut self, number: u64) -> anyhow::Result<Block<Transaction>> {
+    fn rlp(&mut self, number: u64) -> anyhow::Result<Option<SealedBlock>> {
         let raw = self.caller.call(RLP_BLOCK, &json!([hex(number)]).to_string())?;
-        let raw: Bytes = serde_json::from_str(raw.get()).context("no RLP")?;
-        let block = Block::decode(&mut &raw[..])?;
-        Ok(block)
+        Ok(files::raw_block(raw.get())?)
     }
 
-    fn json(&mut self, number: u64) -> anyhow::Result<Block<Transaction>> {
-        type Answer = alloy_rpc_types_eth::Block<alloy_rpc_types_eth::Transaction<Transaction>>;
-        let answer = self.answer(number, true)?;
-        ensure!(answer.get() != "null", "there is no such block");
-        let block: Answer = serde_json::from_str(answer.get()).context("not a block")?;
-        let expected = block.header.hash;
-        ensure!(
-            block.transactions.is_full() || block.transactions.is_empty(),
-            "hashes instead of transactions"
-        );
-        let block = block.map_transactions(|transaction| transaction.into_inner());
-        let block = block.into_consensus();
-        let hash = block.header.hash_slow();
-        ensure!(hash == expected, "its fields give the hash {hash}, it says {expected}");
-        Ok(block)
+    fn json(&mut self, number: u64) -> anyhow::Result<Option<SealedBlock>> {
+        Ok(files::rpc_block(self.answer(number, true)?.get())?)
     }
 
     fn answer(&mut self, number: u64, whole: bool) -> anyhow::Result<Box<RawValue>> {
@@ -262,49 +242,22 @@ impl Source {
         let hash = rpc::response::field(answer.get(), "hash")?;
         Ok(serde_json::from_str(hash)?)
     }
-
-    /// The block access list, which engine ports alone tell.
-    fn access_list(&mut self, block: &Block<Transaction>, hash: B256) -> anyhow::Result<Bytes> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Body {
-            block_access_list: Option<Bytes>,
-        }
-        let method = "engine_getPayloadBodiesByHashV2";
-        let answer = self.caller.call(method, &json!([[block.hash_slow()]]).to_string());
-        let answer = answer.context("it has a block access list: an engine port is needed")?;
-        let bodies: Vec<Option<Body>> = serde_json::from_str(answer.get())?;
-        let list = bodies.into_iter().flatten().next().and_then(|body| body.block_access_list);
-        let list = list.context("its block access list is not kept there")?;
-        ensure!(keccak256(&list) == hash, "{method} gives another block access list");
-        Ok(list)
-    }
 }
 
 fn hex(number: u64) -> String {
     format!("{number:#x}")
 }
 
-fn check_roots(block: &Block<Transaction>) -> anyhow::Result<()> {
-    let (header, body) = (&block.header, &block.body);
-    let transactions = proofs::calculate_transaction_root(&body.transactions);
-    let withdrawals =
-        body.withdrawals.as_ref().map(|list| proofs::calculate_withdrawals_root(list));
-    ensure!(transactions == header.transactions_root, "it has other transactions than its root");
-    ensure!(withdrawals == header.withdrawals_root, "it has other withdrawals than its root");
-    Ok(())
-}
-
 /// The call of `engine_newPayload` of the version that the block's fork has.
 fn new_payload(
-    block: &Block<Transaction>,
+    block: &SealedBlock,
     requests: Option<Requests>,
     access_list: Option<Bytes>,
 ) -> anyhow::Result<Payload> {
     let header = &block.header;
     let is_mined = !header.difficulty.is_zero() || header.ommers_hash != EMPTY_OMMER_ROOT_HASH;
     ensure!(!is_mined, "it is of proof of work, which no payload describes");
-    let hash = header.hash_slow();
+    let hash = block.hash();
     let payload = if header.withdrawals_root.is_none() {
         ExecutionPayload::V1(ExecutionPayloadV1::from_block_unchecked(hash, block))
     } else if header.blob_gas_used.is_none() {

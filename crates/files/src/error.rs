@@ -117,3 +117,27 @@ impl fmt::Display for Error {
 
 /// The text includes the system's error, so there is no source: chains are printed whole.
 impl std::error::Error for Error {}
+
+/// The reason why the answers of a JSON-RPC server make no block.
+#[derive(Debug)]
+pub struct AnswerError(String);
+
+impl AnswerError {
+    /// The answer is wrong in this way.
+    pub(super) fn content(problem: impl Into<String>) -> Self {
+        Self(problem.into())
+    }
+
+    /// Adds what was asked for.
+    pub(super) fn of(self, asked: impl fmt::Display) -> Self {
+        Self(format!("{asked}: {}", self.0))
+    }
+}
+
+impl fmt::Display for AnswerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for AnswerError {}

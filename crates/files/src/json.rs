@@ -1,4 +1,6 @@
-use crate::error::Error;
+use serde::Deserialize;
+
+use crate::error::{Error, quote};
 use crate::input::Input;
 use crate::limits::{JSON_DEPTH, LOOK_AHEAD_BYTES, WORD_BYTES};
 
@@ -309,5 +311,26 @@ pub(super) fn name(byte: Option<u8>) -> String {
         None => "the end of the file".into(),
         Some(byte @ 0x21..=0x7e) => format!("'{}'", char::from(byte)),
         Some(byte) => format!("byte {byte:#04x}"),
+    }
+}
+
+/// A value of JSON, or what is wrong with it and where.
+pub(super) fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(text).map_err(|error| {
+        // For a value on one line, the column suffices.
+        // The text of a value of the wrong type is in there.
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        let problem = error.to_string();
+        let problem =
+            problem.strip_suffix(&place).map_or(quote(&problem), |what| quote(what) + &place);
+        problem.replace(" at line 1 column ", ", at its byte ")
+    })
+}
+
+/// As [`parse`], of an object: serde would take an array for the list of its members.
+pub(super) fn parse_object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
+    match text.trim_ascii_start().first() {
+        Some(b'{') => parse(text),
+        _ => Err("an object expected".into()),
     }
 }

@@ -12,6 +12,9 @@
 //! All may be compressed with gzip or zstd. [`BlockWriter`] writes RLP and payloads, [`Era1Folder`]
 //! era1 files. era files are not written: most of their content only the consensus layer knows.
 //!
+//! [`rpc_block`] and [`raw_block`] read the blocks of JSON-RPC answers; [`rpc_requests`] and
+//! [`rpc_access_list`] ask for what such blocks lack.
+//!
 //! [`AccountReader`] reads the accounts of a genesis or a state dump, and [`SortedState`] sorts
 //! them on disk into the order of the state trie.
 //!
@@ -51,6 +54,8 @@ mod output;
 mod payloads;
 mod progress;
 mod rlp;
+mod rpc_block;
+mod rpc_requests;
 mod seal;
 mod state;
 mod write;
@@ -59,10 +64,13 @@ pub use block::{FileBlock, Position};
 pub use blocks::{BlockForm, BlockReader, read_file};
 pub use era1::Era1Writer;
 pub use era1_folder::Era1Folder;
-pub use error::Error;
+pub use error::{AnswerError, Error};
+pub use execution::SealedBlock;
 pub use gzip::{gunzip, gzip};
 pub use output::is_stream;
 pub use progress::Progress;
+pub use rpc_block::{raw_block, rpc_access_list, rpc_block};
+pub use rpc_requests::rpc_requests;
 pub use state::{
     AccountPiece, AccountPosition, AccountReader, FileAccount, SortOptions, SortedCodes,
     SortedEntries, SortedEntry, SortedState, StateForm, read_genesis, read_genesis_head,

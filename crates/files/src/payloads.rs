@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 
-use alloy_consensus::Block;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{Address, B256, Bloom, Bytes, U64, U256};
@@ -13,16 +12,15 @@ use alloy_rpc_types_engine::{
 };
 use engine_api::json::{List, Object};
 use engine_api::limits::{COMMITMENTS, JSON_WITHDRAWALS, REQUESTS, TRANSACTIONS};
-use execution::{SealedBlock, Transaction};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::FileBlock;
-use crate::era1::check_roots;
 use crate::error::{Error, quote};
-use crate::json::{Scanner, name};
+use crate::json::{Scanner, name, parse, parse_object};
 use crate::limits::{BLOCK_JSON_BYTES, PARAMS};
+use crate::rpc_block;
 use crate::seal::{PayloadParameters, seal};
 
 /// The state of reading a file of payloads.
@@ -173,14 +171,14 @@ fn object(text: &[u8], first: u64) -> Result<FileValue, String> {
         ObjectMembers { params: Some(list), .. } => params(list.0, first),
         ObjectMembers { result: Some(result), .. } => match result.get().as_bytes() {
             hex @ [b'"', ..] => raw_block(hex, first),
-            block => rpc_block(block, first),
+            block => whole_block(block, first),
         },
         ObjectMembers { error: Some(error), .. } => Err(answered_error(error.get())),
         ObjectMembers { block_hash: Some(_), .. } => {
             let fields: PayloadFields = parse_object(text)?;
             fields.block(first)
         }
-        ObjectMembers { hash: Some(_), .. } => rpc_block(text, first),
+        ObjectMembers { hash: Some(_), .. } => whole_block(text, first),
         // A `null` is no member here.
         ObjectMembers { jsonrpc: Some(_), .. } => {
             Err("an answer of JSON-RPC whose result is null: \
@@ -206,26 +204,6 @@ fn answered_error(error: &str) -> String {
         Err(_) => quote(error),
     };
     format!("an answer of JSON-RPC that is an error: {shown}")
-}
-
-fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
-    serde_json::from_slice(text).map_err(|error| {
-        // For a value on one line, the column suffices.
-        // The text of a value of the wrong type is in there.
-        let place = format!(" at line {} column {}", error.line(), error.column());
-        let problem = error.to_string();
-        let problem =
-            problem.strip_suffix(&place).map_or(quote(&problem), |what| quote(what) + &place);
-        problem.replace(" at line 1 column ", ", at its byte ")
-    })
-}
-
-/// As [`parse`], of an object: serde would take an array for the list of its members.
-fn parse_object<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
-    match text.trim_ascii_start().first() {
-        Some(b'{') => parse(text),
-        _ => Err("an object expected".into()),
-    }
 }
 
 /// The parameters of any version of `engine_newPayload`.
@@ -338,17 +316,9 @@ impl PayloadFields {
     }
 }
 
-/// The members of a block whose types do not say that they are objects.
-#[derive(Deserialize)]
-struct BlockMembers {
-    #[serde(rename = "withdrawals")]
-    _withdrawals: Option<List<Object<IgnoredAny>, JSON_WITHDRAWALS>>,
-}
-
 /// A block as in answers of `debug_getRawBlock`: its RLP in hex.
 fn raw_block(text: &[u8], first: u64) -> Result<FileValue, String> {
-    let rlp: Bytes = parse(text)?;
-    let block = execution::decode_block(&rlp).map_err(|fault| fault.to_string())?;
+    let block = rpc_block::decode_raw(text)?;
     if block.header.number < first {
         return Ok(FileValue::Below);
     }
@@ -356,34 +326,10 @@ fn raw_block(text: &[u8], first: u64) -> Result<FileValue, String> {
 }
 
 /// A block as in answers of `eth_getBlockByNumber`, with whole transactions.
-fn rpc_block(text: &[u8], first: u64) -> Result<FileValue, String> {
-    type RpcBlock = alloy_rpc_types_eth::Block<alloy_rpc_types_eth::Transaction<Transaction>>;
-    // A withdrawal alone of their types would be read from an array, too.
-    let BlockMembers { .. } = parse_object(text)?;
-    let block: RpcBlock = parse(text)?;
-    let number = block.header.inner.number;
-    if number < first {
+fn whole_block(text: &[u8], first: u64) -> Result<FileValue, String> {
+    let block = rpc_block::read(text)?;
+    if block.header.number < first {
         return Ok(FileValue::Below);
     }
-    if !block.uncles.is_empty() {
-        return Err(format!(
-            "block {number}: of its {} ommers only the hashes are here; its RLP has all",
-            block.uncles.len()
-        ));
-    }
-    if !block.transactions.is_full() && !block.transactions.is_empty() {
-        return Err(format!(
-            "block {number}: of its transactions only the hashes are here; ask for whole ones"
-        ));
-    }
-    let expected = block.header.hash;
-    let block: Block<Transaction> =
-        block.map_transactions(|transaction| transaction.into_inner()).into_consensus();
-    let block = SealedBlock::new(block);
-    if block.hash() != expected {
-        return Err(format!("block {number}: hash {expected}, its fields give {}", block.hash()));
-    }
-    check_roots(&block.header, &block.body)
-        .map_err(|problem| format!("block {number}: {problem}"))?;
-    Ok(FileValue::Block(FileBlock::of(block).into()))
+    Ok(FileValue::Block(FileBlock::of(rpc_block::seal(block)?).into()))
 }

@@ -2,14 +2,16 @@
 //! receipts; withdrawal and consolidation requests stay in the storage of their contracts, in
 //! queues of which a block takes the first ones. The hash in the header says what was right.
 
-use alloy_eips::eip7685::Requests;
+use alloy_eips::eip7685::{EMPTY_REQUESTS_HASH, Requests};
 use alloy_eips::{eip7002, eip7251};
 use alloy_primitives::{Address, B256, Bytes, U256, b256};
-use anyhow::{Context, ensure};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
+use serde_json::value::RawValue;
 
-use crate::load::Caller;
+use crate::error::AnswerError;
+use crate::json::parse;
 
 /// `DepositEvent(bytes,bytes,bytes,bytes,bytes)`, and how long its data is.
 const DEPOSIT_EVENT: B256 =
@@ -56,24 +58,28 @@ const QUEUES: [Queue; 2] = [
     },
 ];
 
-/// The requests of a block that hash to `expected`.
+/// Finds the requests (EIP-7685) of block `number` that hash to `expected`, out of its receipts and
+/// of the state after it and after its parent. `call` is given a method and its parameters.
 ///
 /// # Errors
-/// The endpoint lacks receipts, or the state of the block and its parent; or there are requests of
-/// other kinds.
-pub(super) fn requests(
-    caller: &mut Caller,
+/// Those of `call`; [`AnswerError`] if an answer is not what its method answers, or if there are
+/// requests of other kinds.
+pub fn rpc_requests<E: From<AnswerError>>(
     number: u64,
     expected: B256,
-) -> anyhow::Result<Requests> {
-    let deposits = deposits(caller, number)?;
+    mut call: impl FnMut(&str, &str) -> Result<Box<RawValue>, E>,
+) -> Result<Requests, E> {
+    if expected == EMPTY_REQUESTS_HASH {
+        return Ok(Requests::default());
+    }
+    let deposits = deposits(&mut call, number)?;
     let found = list(&deposits, &[]);
     if found.requests_hash() == expected {
         return Ok(found);
     }
     let mut taken = Vec::new();
     for queue in &QUEUES {
-        taken.push(queue.next(caller, number)?);
+        taken.push(queue.next(&mut call, number)?);
     }
     for withdrawals in 0..=taken[0].len() {
         for consolidations in 0..=taken[1].len() {
@@ -84,7 +90,20 @@ pub(super) fn requests(
             }
         }
     }
-    anyhow::bail!("neither its receipts nor the queues of its contracts give the hash {expected}")
+    let problem =
+        format!("neither its receipts nor the queues of its contracts give the hash {expected}");
+    Err(AnswerError::content(problem).into())
+}
+
+/// The result of a call, as the type that its method answers.
+fn ask<T: DeserializeOwned, E: From<AnswerError>>(
+    call: &mut impl FnMut(&str, &str) -> Result<Box<RawValue>, E>,
+    method: &str,
+    params: &serde_json::Value,
+) -> Result<T, E> {
+    let answer = call(method, &params.to_string())?;
+    let answer = parse(answer.get().as_bytes());
+    Ok(answer.map_err(|problem| AnswerError::content(problem).of(method))?)
 }
 
 /// The list whose hash is in the header: deposits, then requests of the queues; empty ones are left
@@ -95,7 +114,10 @@ fn list(deposits: &[u8], queues: &[Vec<u8>]) -> Requests {
     Requests::new(all.map(|(kind, data)| Bytes::from([&[kind], data].concat())).collect())
 }
 
-fn deposits(caller: &mut Caller, number: u64) -> anyhow::Result<Vec<u8>> {
+fn deposits<E: From<AnswerError>>(
+    call: &mut impl FnMut(&str, &str) -> Result<Box<RawValue>, E>,
+    number: u64,
+) -> Result<Vec<u8>, E> {
     #[derive(Deserialize)]
     struct Receipt {
         logs: Vec<Log>,
@@ -105,9 +127,8 @@ fn deposits(caller: &mut Caller, number: u64) -> anyhow::Result<Vec<u8>> {
         topics: Vec<B256>,
         data: Bytes,
     }
-    let params = json!([format!("{number:#x}")]).to_string();
-    let receipts = caller.call("eth_getBlockReceipts", &params)?;
-    let receipts: Vec<Receipt> = serde_json::from_str(receipts.get()).context("no receipts")?;
+    let params = json!([format!("{number:#x}")]);
+    let receipts: Vec<Receipt> = ask(call, "eth_getBlockReceipts", &params)?;
     let logs = receipts.into_iter().flat_map(|receipt| receipt.logs);
     let is_deposit =
         |log: &Log| log.topics.first() == Some(&DEPOSIT_EVENT) && log.data.len() == DEPOSIT_BYTES;
@@ -117,16 +138,23 @@ fn deposits(caller: &mut Caller, number: u64) -> anyhow::Result<Vec<u8>> {
 
 impl Queue {
     /// The requests that are first in the queue at the end of a block's transactions.
-    fn next(&self, caller: &mut Caller, number: u64) -> anyhow::Result<Vec<Vec<u8>>> {
-        let [head] = self.read(caller, number - 1, &[QUEUE_HEAD])?[..] else {
-            anyhow::bail!("one slot was asked for");
-        };
-        let head = u64::try_from(head).context("the queue's head")?;
+    fn next<E: From<AnswerError>>(
+        &self,
+        call: &mut impl FnMut(&str, &str) -> Result<Box<RawValue>, E>,
+        number: u64,
+    ) -> Result<Vec<Vec<u8>>, E> {
+        let before = number.saturating_sub(1);
+        let head = self.read(call, before, &[QUEUE_HEAD])?.first().copied().unwrap_or_default();
         // Requests that were taken are not cleared.
-        let start = head.checked_mul(self.slots).and_then(|at| at.checked_add(QUEUE_START));
-        let start = start.context("the queue's head")?;
-        let slots: Vec<u64> = (0..self.most * self.slots).map(|at| start + at).collect();
-        let words = self.read(caller, number, &slots)?;
+        let start = u64::try_from(head).ok().and_then(|head| head.checked_mul(self.slots));
+        let start = start.and_then(|at| at.checked_add(QUEUE_START));
+        let most = self.most * self.slots;
+        let end = start.and_then(|start| start.checked_add(most));
+        let (Some(start), Some(end)) = (start, end) else {
+            return Err(AnswerError::content(format!("the queue begins at {head}")).into());
+        };
+        let slots: Vec<u64> = (start..end).collect();
+        let words = self.read(call, number, &slots)?;
         Ok(words.chunks_exact(self.slots as usize).map(|words| self.request(words)).collect())
     }
 
@@ -138,7 +166,12 @@ impl Queue {
         request
     }
 
-    fn read(&self, caller: &mut Caller, number: u64, slots: &[u64]) -> anyhow::Result<Vec<U256>> {
+    fn read<E: From<AnswerError>>(
+        &self,
+        call: &mut impl FnMut(&str, &str) -> Result<Box<RawValue>, E>,
+        number: u64,
+        slots: &[u64],
+    ) -> Result<Vec<U256>, E> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Proof {
@@ -148,11 +181,13 @@ impl Queue {
         struct Slot {
             value: U256,
         }
+        const METHOD: &str = "eth_getProof";
         let keys: Vec<B256> = slots.iter().map(|slot| U256::from(*slot).into()).collect();
-        let params = json!([self.contract, keys, format!("{number:#x}")]).to_string();
-        let proof = caller.call("eth_getProof", &params)?;
-        let proof: Proof = serde_json::from_str(proof.get()).context("not a proof")?;
-        ensure!(proof.storage_proof.len() == slots.len(), "a proof of other slots");
+        let params = json!([self.contract, keys, format!("{number:#x}")]);
+        let proof: Proof = ask(call, METHOD, &params)?;
+        if proof.storage_proof.len() != slots.len() {
+            return Err(AnswerError::content("a proof of other slots").of(METHOD).into());
+        }
         Ok(proof.storage_proof.into_iter().map(|slot| slot.value).collect())
     }
 }
