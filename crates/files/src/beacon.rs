@@ -17,8 +17,16 @@ use crate::seal::PayloadParameters;
 /// The parts of a beacon block that execution needs.
 pub(super) struct BeaconBlock {
     pub(super) slot: u64,
-    /// `None` before the merge.
-    pub(super) payload: Option<(ExecutionPayload, PayloadParameters)>,
+    pub(super) payload: Payload,
+}
+
+/// The payload of a beacon block.
+pub(super) enum Payload {
+    /// There is none before the merge.
+    None,
+    /// That of a block below the first one requested, with its number: it is not read.
+    Below(u64),
+    Whole(Box<ExecutionPayload>, PayloadParameters),
 }
 
 /// The offset of `proposer_slashings` in each fork, with the mainnet preset.
@@ -36,6 +44,10 @@ const EXECUTION_PAYLOAD_AT: usize = 380;
 const CHANGES_AT: usize = 384;
 const COMMITMENTS_AT: usize = 388;
 const REQUESTS_AT: usize = 392;
+
+/// Offsets in a payload.
+const BLOCK_NUMBER_AT: usize = 404;
+const BLOCK_HASH_AT: usize = 472;
 
 const COMMITMENT_BYTES: usize = 48;
 const WITHDRAWAL_BYTES: usize = 44;
@@ -57,7 +69,7 @@ impl BeaconBlock {
         let body = Container { name: "BeaconBlockBody", bytes: body };
         let fork = body.offset(PROPOSER_SLASHINGS_AT)?;
         let payload = match fork {
-            PHASE0 | ALTAIR => None,
+            PHASE0 | ALTAIR => Payload::None,
             BELLATRIX | CAPELLA | DENEB | ELECTRA => {
                 let body = Body { fork, parent_root, body };
                 body.payload(first).map_err(|problem| format!("slot {slot}: {problem}"))?
@@ -80,7 +92,7 @@ struct Body<'a> {
 }
 
 impl Body<'_> {
-    fn payload(&self, first: u64) -> Result<Option<(ExecutionPayload, PayloadParameters)>, String> {
+    fn payload(&self, first: u64) -> Result<Payload, String> {
         let Self { fork, parent_root, body } = *self;
         let mut parts: [&[u8]; 4] = [&[]; 4];
         match fork {
@@ -100,7 +112,11 @@ impl Body<'_> {
         }
         let [payload, _, commitments, lists] = parts;
         let payload = Container { name: "ExecutionPayload", bytes: payload };
-        let Some(execution) = execution(&payload, fork, first)? else { return Ok(None) };
+        let Some(execution) = execution(&payload, fork, first)? else {
+            let is_none = B256::from(payload.fixed(BLOCK_HASH_AT)?).is_zero();
+            let number = payload.number(BLOCK_NUMBER_AT)?;
+            return Ok(if is_none { Payload::None } else { Payload::Below(number) });
+        };
         let mut beside = PayloadParameters::default();
         if fork >= DENEB {
             let bytes = commitments.len();
@@ -114,7 +130,7 @@ impl Body<'_> {
         if fork >= ELECTRA {
             beside.requests = Some(requests(lists)?);
         }
-        Ok(Some((execution, beside)))
+        Ok(Payload::Whole(execution.into(), beside))
     }
 }
 
@@ -140,8 +156,8 @@ fn execution(
             (extra_data, list, withdrawals)
         }
     };
-    let block_hash = B256::from(payload.fixed(472)?);
-    let block_number = payload.number(404)?;
+    let block_hash = B256::from(payload.fixed(BLOCK_HASH_AT)?);
+    let block_number = payload.number(BLOCK_NUMBER_AT)?;
     if block_hash.is_zero() || block_number < first {
         return Ok(None);
     }

@@ -41,6 +41,22 @@ impl fmt::Display for Position {
     }
 }
 
+/// The blocks of a file that were read or skipped so far.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) blocks: u64,
+    /// The highest number of any of them.
+    pub(crate) highest: Option<u64>,
+}
+
+impl Seen {
+    /// Counts one more, which has this number; `None` for a beacon block without a payload.
+    pub(crate) fn block(&mut self, number: Option<u64>) {
+        self.blocks += 1;
+        self.highest = self.highest.max(number);
+    }
+}
+
 impl FileBlock {
     /// A block alone.
     pub(crate) fn of(block: SealedBlock) -> Self {

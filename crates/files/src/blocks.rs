@@ -2,12 +2,15 @@ use std::fmt;
 use std::path::Path;
 
 use crate::FileBlock;
+use crate::block::Seen;
 use crate::e2store;
 use crate::era::Era;
 use crate::era1::Era1;
+use crate::ere::Ere;
 use crate::error::Error;
 use crate::input::Input;
 use crate::json::{Scanner, name};
+use crate::limits::ARCHIVE_HEADER_BYTES;
 use crate::payloads::Payloads;
 use crate::rlp;
 
@@ -18,6 +21,8 @@ pub enum BlockForm {
     Rlp,
     /// An archive of proof-of-work blocks.
     Era1,
+    /// An archive of blocks before and after the merge.
+    Ere,
     /// An archive of beacon blocks.
     Era,
     /// Payloads or blocks in JSON.
@@ -32,8 +37,9 @@ pub struct BlockReader {
     buffer: Vec<u8>,
     /// The number below which blocks are skipped.
     first: u64,
-    /// The number of blocks read or skipped.
-    index: u64,
+    seen: Seen,
+    /// The first block of the file, read ahead of its turn.
+    ahead: Option<FileBlock>,
     ended: bool,
 }
 
@@ -41,6 +47,7 @@ pub struct BlockReader {
 enum Content {
     Rlp(Input),
     Era1(Input, Era1),
+    Ere(Input, Ere),
     Era(Input, Era),
     Json(Scanner, Payloads),
 }
@@ -51,8 +58,7 @@ impl BlockReader {
     /// # Errors
     /// If it cannot be read, is empty, or has an unknown form.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let content = Content::open(Input::open(path)?)?;
-        Ok(Self { content, buffer: Vec::new(), first: 0, index: 0, ended: false })
+        Self::of(Input::open(path)?)
     }
 
     /// As [`open`](Self::open), of what is in memory: the content of a file that is called `name`
@@ -61,8 +67,12 @@ impl BlockReader {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn from_bytes(name: &Path, content: Vec<u8>) -> Result<Self, Error> {
-        let content = Content::open(Input::of_bytes(name, content)?)?;
-        Ok(Self { content, buffer: Vec::new(), first: 0, index: 0, ended: false })
+        Self::of(Input::of_bytes(name, content)?)
+    }
+
+    fn of(input: Input) -> Result<Self, Error> {
+        let (content, seen) = (Content::open(input)?, Seen::default());
+        Ok(Self { content, buffer: Vec::new(), first: 0, seen, ahead: None, ended: false })
     }
 
     /// Skips all blocks below `number` without decoding their bodies, such as those that are
@@ -73,11 +83,28 @@ impl BlockReader {
         self
     }
 
-    /// The form of the file.
-    pub const fn form(&self) -> BlockForm {
-        match self.content {
+    /// Reads the first block ahead of its turn; it is still the first that the iterator gives.
+    /// `None`: the file has none.
+    pub(super) fn look_ahead(&mut self) -> Result<Option<&FileBlock>, Error> {
+        self.ahead = self.next().transpose()?;
+        Ok(self.ahead.as_ref())
+    }
+
+    /// Skips the rest of the file. Returns the highest number of a block in it.
+    pub(super) fn highest(self) -> Result<Option<u64>, Error> {
+        let mut reader = self.from_number(u64::MAX);
+        while reader.next().transpose()?.is_some() {}
+        Ok(reader.seen.highest)
+    }
+
+    /// The form of the file. That of an ere file of a single block, which begins as an era1 file,
+    /// is known only when the block has been read.
+    pub fn form(&self) -> BlockForm {
+        match &self.content {
             Content::Rlp(_) => BlockForm::Rlp,
+            Content::Era1(_, era1) if era1.is_ere() => BlockForm::Ere,
             Content::Era1(..) => BlockForm::Era1,
+            Content::Ere(..) => BlockForm::Ere,
             Content::Era(..) => BlockForm::Era,
             Content::Json(..) => BlockForm::Json,
         }
@@ -93,6 +120,11 @@ impl BlockReader {
         self.content.input().file_bytes()
     }
 
+    /// Whether the file is compressed.
+    pub(super) const fn is_packed(&self) -> bool {
+        self.content.input().is_packed()
+    }
+
     /// The number of bytes of content consumed: in an uncompressed file the offset of the next
     /// block.
     pub(super) const fn offset(&self) -> u64 {
@@ -100,16 +132,17 @@ impl BlockReader {
     }
 
     fn read(&mut self) -> Result<Option<FileBlock>, Error> {
-        let Self { content, buffer, first, index, .. } = self;
+        let Self { content, buffer, first, seen, .. } = self;
         let mut block = match content {
-            Content::Rlp(input) => rlp::next(input, buffer, *first, index)?,
-            Content::Era1(input, era1) => era1.next(input, *first, index)?,
-            Content::Era(input, era) => era.next(input, *first, index)?,
-            Content::Json(json, payloads) => payloads.next(json, *first, index)?,
+            Content::Rlp(input) => rlp::next(input, buffer, *first, seen)?,
+            Content::Era1(input, era1) => era1.next(input, *first, seen)?,
+            Content::Ere(input, ere) => ere.next(input, *first, seen)?,
+            Content::Era(input, era) => era.next(input, *first, seen)?,
+            Content::Json(json, payloads) => payloads.next(json, *first, seen)?,
         };
         if let Some(block) = &mut block {
             block.position.file = content.input().file().clone();
-            block.position.index = *index - 1;
+            block.position.index = seen.blocks - 1;
         }
         Ok(block)
     }
@@ -119,10 +152,14 @@ impl Iterator for BlockReader {
     type Item = Result<FileBlock, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        let ahead = self.ahead.take().filter(|ahead| ahead.block.header.number >= self.first);
+        if let Some(block) = ahead {
+            return Some(Ok(block));
+        }
         if self.ended {
             return None;
         }
-        let next = self.read().map_err(|error| error.in_block(self.index)).transpose();
+        let next = self.read().map_err(|error| error.in_block(self.seen.blocks)).transpose();
         self.ended = !matches!(next, Some(Ok(_)));
         next
     }
@@ -135,7 +172,10 @@ impl Content {
         if head.starts_with(&e2store::MAGIC) {
             let next = head.get(8..10).map(|kind| u16::from_le_bytes([kind[0], kind[1]]));
             return match next {
-                Some(e2store::COMPRESSED_HEADER) => Ok(Self::Era1(input, Era1::default())),
+                Some(e2store::COMPRESSED_HEADER) => match is_ere(&mut input)? {
+                    true => Ok(Self::Ere(input, Ere::default())),
+                    false => Ok(Self::Era1(input, Era1::default())),
+                },
                 Some(
                     e2store::COMPRESSED_BEACON_BLOCK
                     | e2store::COMPRESSED_BEACON_STATE
@@ -143,7 +183,8 @@ impl Content {
                 ) => Ok(Self::Era(input, Era::default())),
                 other => {
                     let found = other.map_or("the end of the file".into(), e2store::name);
-                    let problem = format!("neither an era1 nor an era file: {found} comes first");
+                    let problem =
+                        format!("neither an era1, an ere nor an era file: {found} comes first");
                     Err(input.error(8, problem))
                 }
             };
@@ -158,7 +199,7 @@ impl Content {
             Some(b'{' | b'[') => Ok(Self::Json(json, Payloads::default())),
             None => Err(json.error("a file with blocks expected, this one is empty")),
             found => Err(json.error(format!(
-                "blocks expected, as RLP, era1, era or JSON: none of them begins with {}",
+                "blocks expected, as RLP, era1, ere, era or JSON: none of them begins with {}",
                 name(found)
             ))),
         }
@@ -166,10 +207,30 @@ impl Content {
 
     const fn input(&self) -> &Input {
         match self {
-            Self::Rlp(input) | Self::Era1(input, _) | Self::Era(input, _) => input,
+            Self::Rlp(input) | Self::Era1(input, _) | Self::Ere(input, _) | Self::Era(input, _) => {
+                input
+            }
             Self::Json(json, _) => json.input(),
         }
     }
+}
+
+/// Whether the second entry of an archive that begins with a header is another header. An era1 file
+/// has a body there, as has an ere file of a single block.
+fn is_ere(input: &mut Input) -> Result<bool, Error> {
+    // Version, and the head of the first entry.
+    const HEADS: usize = 2 * e2store::HEADER_BYTES as usize;
+    let Some(&[_, _, l0, l1, l2, l3, _, _]) = input.fill(HEADS)?.get(8..HEADS) else {
+        return Ok(false);
+    };
+    let value_bytes = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+    // A longer header is refused when it is read.
+    if value_bytes > 2 * ARCHIVE_HEADER_BYTES as usize {
+        return Ok(false);
+    }
+    let second = input.fill(HEADS + value_bytes + 2)?.get(HEADS + value_bytes..);
+    let kind = e2store::COMPRESSED_HEADER.to_le_bytes();
+    Ok(second.is_some_and(|second| second.starts_with(&kind)))
 }
 
 /// Reads a whole file, or the standard input if `path` is `-`, decompressed, if that is no more
@@ -184,6 +245,6 @@ pub fn read_file(path: &Path, most_bytes: u64) -> Result<Vec<u8>, Error> {
 impl fmt::Debug for BlockReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.content.input().file().display();
-        write!(f, "BlockReader({file}, {:?}, {} blocks read)", self.form(), self.index)
+        write!(f, "BlockReader({file}, {:?}, {} blocks read)", self.form(), self.seen.blocks)
     }
 }

@@ -18,8 +18,9 @@ pub(super) const COMPRESSED_RECEIPTS: u16 = 0x05;
 pub(super) const TOTAL_DIFFICULTY: u16 = 0x06;
 pub(super) const ACCUMULATOR: u16 = 0x07;
 pub(super) const COMPRESSED_SLIM_RECEIPTS: u16 = 0x0a;
+pub(super) const PROOF: u16 = 0x0b;
 pub(super) const BLOCK_INDEX: u16 = 0x3266;
-pub(super) const COMPONENT_INDEX: u16 = 0x3267;
+pub(super) const DYNAMIC_BLOCK_INDEX: u16 = 0x3267;
 pub(super) const SLOT_INDEX: u16 = 0x3269;
 
 /// The length of an entry's header in bytes.
@@ -140,6 +141,36 @@ pub(super) fn index(
     Ok(OffsetIndex { first, offsets })
 }
 
+/// An index of the parts of blocks: `first | offset … | parts | count`, with an offset for each
+/// part of each block, relative to the beginning of its entry.
+pub(super) struct PartsIndex {
+    pub(super) first: u64,
+    /// The number of parts of each block.
+    pub(super) parts: u64,
+    pub(super) offsets: Vec<i64>,
+}
+
+/// Reads an index of at most `limit` offsets.
+pub(super) fn parts_index(
+    input: &mut Input,
+    entry: EntryHeader,
+    limit: u64,
+) -> Result<PartsIndex, Error> {
+    let value = value(input, entry, 8 * (limit + 3))?;
+    let (words, rest) = value.as_chunks::<8>();
+    let [first, offsets @ .., parts, count] = words else {
+        return Err(input.error(entry.offset, format!("{} without a count", name(entry.kind))));
+    };
+    let [first, parts, count] = [first, parts, count].map(|word| u64::from_le_bytes(*word));
+    if !rest.is_empty() || parts.checked_mul(count) != Some(offsets.len() as u64) {
+        let (kind, bytes) = (name(entry.kind), value.len());
+        let problem = format!("{kind} of {bytes} bytes says that it has {count} x {parts} offsets");
+        return Err(input.error(entry.offset, problem));
+    }
+    let offsets = offsets.iter().map(|offset| i64::from_le_bytes(*offset)).collect();
+    Ok(PartsIndex { first, parts, offsets })
+}
+
 /// The format's name for a type of entries.
 pub(super) fn name(kind: u16) -> String {
     let known = match kind {
@@ -153,7 +184,8 @@ pub(super) fn name(kind: u16) -> String {
         ACCUMULATOR => "Accumulator",
         COMPRESSED_SLIM_RECEIPTS => "CompressedSlimReceipts",
         BLOCK_INDEX => "BlockIndex",
-        COMPONENT_INDEX => "ComponentIndex",
+        PROOF => "Proof",
+        DYNAMIC_BLOCK_INDEX => "DynamicBlockIndex",
         SLOT_INDEX => "SlotIndex",
         _ => return format!("an entry of type {kind:#06x}"),
     };
@@ -177,9 +209,9 @@ pub(super) fn write_packed(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
     write(out, kind, &packed.into_inner().expect("memory takes all"));
 }
 
-/// The value of an index.
-pub(super) fn index_value(first: u64, offsets: &[u64], begins: u64) -> Vec<u8> {
+/// The value of an index that begins at this offset and ends with `counts`.
+pub(super) fn index_value(first: u64, offsets: &[u64], begins: u64, counts: &[u64]) -> Vec<u8> {
     let relative = offsets.iter().map(|offset| offset.wrapping_sub(begins));
-    let words = std::iter::once(first).chain(relative).chain([offsets.len() as u64]);
+    let words = std::iter::once(first).chain(relative).chain(counts.iter().copied());
     words.flat_map(u64::to_le_bytes).collect()
 }

@@ -5,7 +5,8 @@
 //! (<https://github.com/status-im/nimbus-eth2/blob/stable/docs/e2store.md>).
 
 use crate::FileBlock;
-use crate::beacon::BeaconBlock;
+use crate::beacon::{BeaconBlock, Payload};
+use crate::block::Seen;
 use crate::e2store::{self, EntryHeader, OffsetIndex};
 use crate::error::Error;
 use crate::input::Input;
@@ -30,7 +31,7 @@ impl Era {
         &mut self,
         input: &mut Input,
         first: u64,
-        index: &mut u64,
+        seen: &mut Seen,
     ) -> Result<Option<FileBlock>, Error> {
         loop {
             let Some(entry) = e2store::next(input)? else {
@@ -47,8 +48,8 @@ impl Era {
                     input.skip(entry.value_bytes)?;
                 }
                 e2store::COMPRESSED_BEACON_BLOCK => {
-                    let block = self.block(input, entry, first)?;
-                    *index += 1;
+                    let (number, block) = self.block(input, entry, first)?;
+                    seen.block(number);
                     if block.is_some() {
                         return Ok(block);
                     }
@@ -66,12 +67,13 @@ impl Era {
         }
     }
 
+    /// The number of the execution block in a beacon block, and the block unless it is skipped.
     fn block(
         &mut self,
         input: &mut Input,
         entry: EntryHeader,
         first: u64,
-    ) -> Result<Option<FileBlock>, Error> {
+    ) -> Result<(Option<u64>, Option<FileBlock>), Error> {
         let wrong = |input: &Input, problem: String| input.error(entry.offset, problem);
         e2store::unpacked(input, entry, BLOCK_BYTES, &mut self.buffer)?;
         let BeaconBlock { slot, payload } =
@@ -86,10 +88,15 @@ impl Era {
             return Err(wrong(input, format!("more than {ERA_SLOTS} blocks in one era")));
         }
         self.slots.push((slot, entry.offset));
-        let Some((execution, beside)) = payload else { return Ok(None) };
+        let (execution, beside) = match payload {
+            Payload::None => return Ok((None, None)),
+            Payload::Below(number) => return Ok((Some(number), None)),
+            Payload::Whole(execution, beside) => (*execution, beside),
+        };
+        let number = execution.block_number();
         let block = seal(execution, beside)
             .map_err(|problem| wrong(input, format!("slot {slot}: {problem}")))?;
-        Ok(Some(block.at(entry.offset)))
+        Ok((Some(number), Some(block.at(entry.offset))))
     }
 
     /// Checks an index: that of a single slot is the state's, others must match the blocks read.

@@ -150,10 +150,14 @@ impl Input {
         self.file_bytes
     }
 
+    /// Whether the file is compressed.
+    pub(super) const fn is_packed(&self) -> bool {
+        !matches!(self.source, Decoder::Plain(_))
+    }
+
     /// A position in this file.
     pub(super) const fn place(&self, offset: u64) -> Location {
-        let packed = !matches!(self.source, Decoder::Plain(_));
-        Location { offset: Some(offset), packed, line: None, block: None }
+        Location { offset: Some(offset), packed: self.is_packed(), line: None, block: None }
     }
 
     /// An error about the content at `offset`.

@@ -6,11 +6,14 @@
 //! |---|---|---|
 //! | RLP | `geth export`, hive | canonical RLP |
 //! | era1 | archives of proof-of-work blocks | roots, total difficulty, accumulator, index |
+//! | ere | archives of blocks before and after the merge | as era1, and proofs by the accumulator |
 //! | era | archives of the consensus layer | block hash, versioned hashes, index |
 //! | JSON | `engine_newPayload` requests, `eth_getBlock` answers | block hash, versioned hashes |
 //!
-//! All may be compressed with gzip or zstd. [`BlockWriter`] writes RLP and payloads, [`Era1Folder`]
-//! era1 files. era files are not written: most of their content only the consensus layer knows.
+//! All may be compressed with gzip or zstd. [`BlockWriter`] writes RLP and payloads,
+//! [`ArchiveFolder`] era1 and ere files. era files are not written: most of their content only the
+//! consensus layer knows. [`in_order`] sorts files by their blocks, and [`gaps`] finds what is
+//! missing between them.
 //!
 //! [`rpc_block`] and [`raw_block`] read the blocks of JSON-RPC answers; [`rpc_requests`] and
 //! [`rpc_access_list`] ask for what such blocks lack.
@@ -38,21 +41,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod archive;
+mod archive_folder;
 mod beacon;
 mod block;
 mod blocks;
 mod e2store;
 mod era;
 mod era1;
-mod era1_folder;
+mod ere;
+mod ere_writer;
 mod error;
 mod gzip;
 mod input;
 mod json;
 pub mod limits;
+mod order;
 mod output;
 mod payloads;
 mod progress;
+mod receipts;
 mod rlp;
 mod rpc_block;
 mod rpc_requests;
@@ -60,13 +68,15 @@ mod seal;
 mod state;
 mod write;
 
+pub use archive_folder::{ArchiveFolder, ArchiveForm, ArchiveWriter};
 pub use block::{FileBlock, Position};
 pub use blocks::{BlockForm, BlockReader, read_file};
 pub use era1::Era1Writer;
-pub use era1_folder::Era1Folder;
+pub use ere_writer::EreWriter;
 pub use error::{AnswerError, Error};
 pub use execution::SealedBlock;
 pub use gzip::{gunzip, gzip};
+pub use order::{ChainFile, Gap, gaps, in_order};
 pub use output::is_stream;
 pub use progress::Progress;
 pub use rpc_block::{raw_block, rpc_access_list, rpc_block};

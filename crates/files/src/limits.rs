@@ -29,12 +29,22 @@ pub(super) const GENESIS_HEAD_BYTES: usize = 1 << 20;
 /// The deepest nesting of arrays and objects in a skipped JSON value.
 pub(super) const JSON_DEPTH: usize = 128;
 
-/// The most blocks in one era1 file, by the limit of the format's accumulator.
-pub const ERA1_BLOCKS: usize = 8192;
+/// The most blocks in one era1 or ere file, by the limit of the formats' accumulator.
+pub const ARCHIVE_BLOCKS: usize = 8192;
 
-/// The longest header in an era1 file, in bytes: those of proof of work have some 540, those of
-/// test networks that were sealed by authorities up to some KiB of signers.
-pub(super) const ERA1_HEADER_BYTES: u64 = 64 << 10;
+/// The longest header in an era1 or ere file, in bytes: those of proof of work have some 540,
+/// those of test networks that were sealed by authorities up to some KiB of signers.
+pub(super) const ARCHIVE_HEADER_BYTES: u64 = 64 << 10;
+
+/// The most bytes of headers in one ere file, unpacked: they come before the bodies, and are held
+/// until these come. Headers of 8192 blocks have some 5 MB, and 8 KiB are left for each.
+pub(super) const ERE_HEADERS_BYTES: u64 = 64 << 20;
+
+/// The longest proof in an ere file, in bytes: the longest kind has some 900.
+pub(super) const ERE_PROOF_BYTES: u64 = 4 << 10;
+
+/// The most files that are put in order at once: mainnet has some 3,000 archives.
+pub const CHAIN_FILES: usize = 1 << 16;
 
 /// The number of slots in one era (SLOTS_PER_HISTORICAL_ROOT of the consensus specification).
 pub(super) const ERA_SLOTS: u64 = 8192;

@@ -17,6 +17,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::FileBlock;
+use crate::block::Seen;
 use crate::error::{Error, quote};
 use crate::json::{Scanner, name, parse, parse_object};
 use crate::limits::{BLOCK_JSON_BYTES, PARAMS};
@@ -39,7 +40,7 @@ impl Payloads {
         &mut self,
         json: &mut Scanner,
         first: u64,
-        index: &mut u64,
+        seen: &mut Seen,
     ) -> Result<Option<FileBlock>, Error> {
         while self.go_to_value(json)? {
             let (offset, line) = (json.input().offset(), json.line());
@@ -49,10 +50,10 @@ impl Payloads {
                 .map_err(|problem| json.input().error(offset, problem).on_line(line))?;
             match block {
                 FileValue::Block(block) => {
-                    *index += 1;
+                    seen.block(Some(block.block.header.number));
                     return Ok(Some(block.at(offset)));
                 }
-                FileValue::Below => *index += 1,
+                FileValue::Below(number) => seen.block(Some(number)),
                 FileValue::Other => {}
             }
         }
@@ -104,8 +105,8 @@ impl Payloads {
 
 enum FileValue {
     Block(Box<FileBlock>),
-    /// A block below the first one requested.
-    Below,
+    /// A block below the first one requested, with its number.
+    Below(u64),
     /// A request without a block.
     Other,
 }
@@ -261,7 +262,7 @@ impl PayloadFields {
     fn block(mut self, first: u64) -> Result<FileValue, String> {
         let number: u64 = self.block_number.to();
         if number < first {
-            return Ok(FileValue::Below);
+            return Ok(FileValue::Below(number));
         }
         if self.blob_gas_used.is_some() && self.parent_beacon_block_root.is_none() {
             return Err(format!("block {number}: parentBeaconBlockRoot is missing"));
@@ -320,7 +321,7 @@ impl PayloadFields {
 fn raw_block(text: &[u8], first: u64) -> Result<FileValue, String> {
     let block = rpc_block::decode_raw(text)?;
     if block.header.number < first {
-        return Ok(FileValue::Below);
+        return Ok(FileValue::Below(block.header.number));
     }
     Ok(FileValue::Block(FileBlock::of(block).into()))
 }
@@ -329,7 +330,7 @@ fn raw_block(text: &[u8], first: u64) -> Result<FileValue, String> {
 fn whole_block(text: &[u8], first: u64) -> Result<FileValue, String> {
     let block = rpc_block::read(text)?;
     if block.header.number < first {
-        return Ok(FileValue::Below);
+        return Ok(FileValue::Below(block.header.number));
     }
     Ok(FileValue::Block(FileBlock::of(rpc_block::seal(block)?).into()))
 }

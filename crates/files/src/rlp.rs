@@ -5,17 +5,18 @@ use alloy_rlp::Decodable;
 use execution::SealedBlock;
 
 use crate::FileBlock;
+use crate::block::Seen;
 use crate::error::Error;
 use crate::input::Input;
 use crate::limits::BLOCK_BYTES;
 
-/// The next block; `None` at the end. Blocks below `first` are skipped after their header; `index`
+/// The next block; `None` at the end. Blocks below `first` are skipped after their header; `seen`
 /// counts them too.
 pub(super) fn next(
     input: &mut Input,
     buffer: &mut Vec<u8>,
     first: u64,
-    index: &mut u64,
+    seen: &mut Seen,
 ) -> Result<Option<FileBlock>, Error> {
     loop {
         let offset = input.offset();
@@ -24,11 +25,11 @@ pub(super) fn next(
         let number = number(&buffer[prefix_bytes..])
             .map_err(|error| wrong(format!("the header of a block expected: {error}")))?;
         if number < first {
-            *index += 1;
+            seen.block(Some(number));
             continue;
         }
         let block = execution::decode_block(buffer).map_err(|error| wrong(error.to_string()))?;
-        *index += 1;
+        seen.block(Some(number));
         return Ok(Some(FileBlock::of(block).at(offset)));
     }
 }

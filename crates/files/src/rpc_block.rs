@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::era1::check_roots;
+use crate::archive::check_roots;
 use crate::error::{AnswerError, quote};
 use crate::json::{parse, parse_object};
 

@@ -118,7 +118,7 @@ impl BlockWriter {
 fn check_form(path: &Path, form: BlockForm) -> Result<(), Error> {
     match form {
         BlockForm::Rlp | BlockForm::Json => Ok(()),
-        BlockForm::Era1 | BlockForm::Era => {
+        BlockForm::Era1 | BlockForm::Ere | BlockForm::Era => {
             let problem = "a file of blocks is written as RLP or JSON";
             Err(Error::content(&path.into(), Default::default(), problem))
         }

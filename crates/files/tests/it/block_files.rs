@@ -385,7 +385,7 @@ fn a_file_without_blocks_is_refused() {
     let folder = Folder::new();
     refused(&folder.write("empty", ""), &["this one is empty"]);
     refused(&folder.write("white", " \n"), &["this one is empty"]);
-    refused(&folder.write("text", "hello"), &["RLP, era1, era or JSON", "'h'"]);
+    refused(&folder.write("text", "hello"), &["RLP, era1, ere, era or JSON", "'h'"]);
     refused(&folder.write("bytes", [0, 1, 2]), &["byte 0x00"]);
     refused(&folder.path("absent"), &["No such file"]);
     refused(folder.directory(), &["is a directory"]);

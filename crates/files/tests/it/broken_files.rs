@@ -6,6 +6,7 @@ use execution::SealedBlock;
 use super::block_files::gzip;
 use super::era_files::{era, made};
 use super::era1_files::{era1, mined};
+use super::ere_files::{ere, merged};
 use super::{blocks, check_error, read, rlp, try_read};
 use testing::{Folder, Random};
 
@@ -34,6 +35,9 @@ fn files_broken_anywhere_are_refused() {
     let proof_of_work: Vec<SealedBlock> = mine.iter().map(|(block, ..)| block.clone()).collect();
     check("any.rlp", &rlp(&proof_of_work), &mut random, None);
     check("any.era1", &era1(&mine), &mut random, Some(&proof_of_work));
+    let chain = merged(0, 7, 5);
+    let original: Vec<SealedBlock> = chain.iter().map(|(block, ..)| block.clone()).collect();
+    check("any.ere", &ere(&chain), &mut random, Some(&original));
     let (bytes, all) = era(3);
     let original: Vec<SealedBlock> = all.iter().map(|made| made.block.clone()).collect();
     check("any.era", &bytes, &mut random, Some(&original));
@@ -56,7 +60,8 @@ fn files_of_random_bytes_are_refused() {
     let mut random = Random::seeded();
     let folder = Folder::new();
     let block = rlp(&[made("capella", 2).block]);
-    let heads: [&[u8]; 12] = [
+    let heads: [&[u8]; 13] = [
+        b"e2\0\0\0\0\0\0\x03\0\x0a\0\0\0\0\0\xff\x06\0\0sNaPpY\x03\0\x40\0\0\0\0\0",
         b"",
         b"e2\0\0\0\0\0\0\x03\0\x40\0\0\0\0\0\xff\x06\0\0sNaPpY",
         b"e2\0\0\0\0\0\0\x01\0\x40\0\0\0\0\0\xff\x06\0\0sNaPpY",

@@ -318,7 +318,8 @@ fn a_file_that_is_wrong_is_refused_with_its_place() {
     };
     // Blocks are at 1, 5, 9, 13 and 17, the accumulator at 21, the index at 22.
     check(&|all| drop(all.remove(2)), &["CompressedBody expected, CompressedReceipts found"]);
-    check(&|all| all[2] = all[5].clone(), &["this is an ere file"]);
+    check(&|all| all[2] = all[5].clone(), &["CompressedReceipts out of place"]);
+    check(&|all| all[6] = all[9].clone(), &["CompressedBody expected, CompressedHeader found"]);
     check(&|all| drop(all.remove(4)), &["TotalDifficulty expected, CompressedHeader found"]);
     check(&|all| drop(all.remove(21)), &["BlockIndex out of place"]);
     check(&|all| all.truncate(21), &["Accumulator expected, the file ends"]);
@@ -349,8 +350,13 @@ fn a_file_that_is_wrong_is_refused_with_its_place() {
         let (found, error) = try_read(&path);
         assert!(found.len() <= 5 && error.is_some(), "{end}");
     }
+    // A block whose roots are zero: it begins as an era1 file does, and ends as an ere file.
     let ere = geth_era1("noreceipts/sepolia-00000-deadbeef-noreceipts.ere");
     if let Some(ere) = ere {
-        refused(&ere, &["ere"]);
+        refused(&ere, &["the body of block 0: transactions root"]);
+        let mut passed_over = BlockReader::open(&ere).expect("open").from_number(1);
+        let error = passed_over.next().expect("an error").expect_err("an error").to_string();
+        assert!(error.contains("the content is that of a file NETWORK-00000-"), "{error}");
+        assert_eq!(passed_over.form(), BlockForm::Ere);
     }
 }

@@ -32,6 +32,7 @@ fn files_of_geth_are_read_and_geth_reads_ours() {
         assert_eq!(blocks(&read(&path))[1..], blocks(&chain)[..], "{name}");
     }
     check_era1(&geth, &theirs, &folder);
+    check_ere(&geth, &theirs, &folder);
     check_dump(&geth, &theirs, &folder);
 
     let ours = folder.path("ours.rlp.gz");
@@ -56,6 +57,16 @@ fn check_dump(geth: &Geth, data: &Path, folder: &Folder) {
     let sorted = SortedState::prepare(&dump, &options, &mut Progress::silent()).expect("sorted");
     assert_eq!(sorted.root(), Some(header.state_root));
     assert_eq!(root_of(sorted_entries(&sorted).into_iter()), header.state_root);
+}
+
+/// geth's ere file over the merge is read.
+fn check_ere(geth: &Geth, data: &Path, folder: &Folder) {
+    let chain = read(&folder.path("chain.rlp"));
+    let (history, last) = (folder.path("ere"), (chain.len() - 1).to_string());
+    geth.run(data, &["export-history", "--era.format", "ere", path_text(&history), "0", &last]);
+    let files = fs::read_dir(&history).expect("a folder").flatten().map(|entry| entry.path());
+    let path = files.into_iter().find(|path| path.extension().is_some_and(|ext| ext == "ere"));
+    assert_eq!(blocks(&read(&path.expect("an ere file"))), blocks(&chain));
 }
 
 /// geth's era1 file is read, and written again under its name.

@@ -8,6 +8,7 @@ mod block_files;
 mod broken_files;
 mod era1_files;
 mod era_files;
+mod ere_files;
 mod geth_files;
 mod rpc_blocks;
 mod state_files;

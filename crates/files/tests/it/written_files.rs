@@ -115,7 +115,7 @@ fn what_no_payload_describes_is_refused() {
     refused(&amsterdam, electra.requests.as_ref(), None, "has a block access list, which");
     refused(&amsterdam, electra.requests.as_ref(), Some(&other), "another block access");
     refused(&amsterdam, electra.requests.as_ref(), Some(&list), "has no slot number");
-    for form in [BlockForm::Era, BlockForm::Era1] {
+    for form in [BlockForm::Era, BlockForm::Era1, BlockForm::Ere] {
         let error = BlockWriter::create(&path, form).expect_err("refused").to_string();
         assert!(error.contains("written as RLP or JSON"), "{error}");
     }

@@ -13,20 +13,21 @@ use super::storage::StorageArgs;
 use crate::console::{counted, say};
 use crate::data_directory::{Retention, open_engine};
 use crate::flags::values::count;
-use files::limits::ERA1_BLOCKS;
-use files::{BlockForm, BlockWriter, Era1Folder, ExportBlock, Progress, is_stream};
+use files::limits::ARCHIVE_BLOCKS;
+use files::{ArchiveFolder, ArchiveForm, BlockForm, BlockWriter, ExportBlock, Progress, is_stream};
 
 /// The arguments of `deponent export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// The file to write, compressed if its name ends in .gz; - writes the standard output. For
-    /// era1 the directory of the files.
+    /// era1 and ere the directory of the files.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The data directory.
     #[arg(long, value_name = "DIR")]
     datadir: PathBuf,
-    /// The number of the first block [default: that after the genesis; for era1 the genesis].
+    /// The number of the first block [default: that after the genesis; for era1 and ere the
+    /// genesis, or the first multiple of 8192].
     #[arg(long, value_name = "NUMBER", value_parser = count::<u64>)]
     from: Option<u64>,
     /// The number of the last block [default: the head; for era1 the last block of proof of work].
@@ -48,10 +49,20 @@ enum ExportForm {
     /// Archives of 8192 proof-of-work blocks each, with receipts and checksums.txt, as geth's
     /// import-history reads them.
     Era1,
+    /// As era1, of blocks before and after the merge.
+    Ere,
+    /// Refused with the reason.
+    #[value(hide = true)]
+    Era,
 }
 
 /// Runs `deponent export`.
 pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<()> {
+    ensure!(
+        args.format != ExportForm::Era,
+        "era files hold beacon blocks and beacon states, which only a consensus client has: it \
+         writes them; --format ere writes the same blocks of execution, with receipts"
+    );
     // An export neither prunes nor copies witnesses.
     let options = EngineOptions {
         retain_history: u64::MAX,
@@ -63,7 +74,9 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<()> {
     match args.format {
         ExportForm::Rlp => export_file(args, &engine, BlockForm::Rlp),
         ExportForm::Payloads => export_file(args, &engine, BlockForm::Json),
-        ExportForm::Era1 => export_era1(args, &engine),
+        ExportForm::Era1 => export_archives(args, &engine, ArchiveForm::Era1),
+        ExportForm::Ere => export_archives(args, &engine, ArchiveForm::Ere),
+        ExportForm::Era => unreachable!("refused above"),
     }
 }
 
@@ -117,22 +130,25 @@ fn begin(
     Ok((BlockWriter::create(&args.file, form)?, first))
 }
 
-fn export_era1(args: &ExportArgs, engine: &Engine) -> anyhow::Result<()> {
-    const BLOCKS: u64 = ERA1_BLOCKS as u64;
-    let first = args.from.unwrap_or(0);
-    ensure!(first.is_multiple_of(BLOCKS), "era1 files begin at multiples of {BLOCKS}");
+fn export_archives(args: &ExportArgs, engine: &Engine, form: ArchiveForm) -> anyhow::Result<()> {
+    const BLOCKS: u64 = ARCHIVE_BLOCKS as u64;
     let begin_number = number(engine, engine.heads().genesis)?;
+    // The body of a first block that is not the genesis is not known.
+    let whole = if begin_number == 0 { 0 } else { (begin_number / BLOCKS + 1) * BLOCKS };
+    let first = args.from.unwrap_or(whole);
+    ensure!(first.is_multiple_of(BLOCKS), "archives begin at multiples of {BLOCKS}");
     ensure!(begin_number <= first, "the chain begins with block {begin_number}");
     let head = number(engine, engine.heads().head)?;
-    let last = match args.to {
-        Some(last) => last,
-        None => last_of_work(engine, first, head)?,
+    let last = match (args.to, form) {
+        (Some(last), _) => last,
+        (None, ArchiveForm::Era1) => last_of_work(engine, first, head)?,
+        (None, ArchiveForm::Ere) => head,
     };
     check_range(first, last, head)?;
-    let folder = Era1Folder::open(&args.file, network(engine.chain().chain_id()))?;
+    let folder = ArchiveFolder::open(&args.file, network(engine.chain().chain_id()), form)?;
     let total = last + 1 - first;
     let mut progress = Progress::counting("exporting", "blocks", total, 0);
-    for start in (first..=last).step_by(ERA1_BLOCKS) {
+    for start in (first..=last).step_by(ARCHIVE_BLOCKS) {
         let end = last.min(start + BLOCKS - 1);
         if let Some((number, hash)) = folder.last_block(start / BLOCKS)? {
             ensure!(
@@ -195,7 +211,7 @@ fn last_of_work(engine: &Engine, first: u64, head: u64) -> anyhow::Result<u64> {
     Ok(of_work)
 }
 
-/// The network's name in the names of geth's era1 files.
+/// The network's name in the names of geth's archives.
 const fn network(chain_id: u64) -> &'static str {
     match chain_id {
         1 => "mainnet",

@@ -1,13 +1,13 @@
 //! `deponent import`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::ForkchoiceState;
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use engine::{Engine, Missing, Verdict};
-use files::{BlockForm, BlockReader, FileBlock, Progress};
+use files::{BlockForm, ChainFile, FileBlock, Gap, Progress, gaps, in_order};
 
 use super::storage::StorageArgs;
 use super::{number, open};
@@ -16,11 +16,14 @@ use crate::console::{counted, say};
 /// Blocks imported before the head is moved: a crash loses no more.
 const BLOCKS_A_HEAD: u64 = 64;
 
+/// The number of gaps between files that a message names.
+const GAPS_NAMED: usize = 8;
+
 /// The arguments of `deponent import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Chain files, in the chain's order: engine_newPayload requests as JSON lines, RLP, era1 or
-    /// era, plain or compressed (gzip, zstd); - reads the standard input.
+    /// Chain files and folders of them, in any order: engine_newPayload requests as JSON lines,
+    /// RLP, era1, ere or era, plain or compressed (gzip, zstd); - reads the standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The data directory.
@@ -38,8 +41,10 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
     let engine = open(&args.datadir, args.chain.as_deref(), &args.storage)?;
     let last = engine.heads().head;
     let head = number(&engine, last)?;
+    let files = in_order(&args.files)?;
+    refuse_gaps(&engine, &files, head)?;
     let mut import = Import { head, engine, last, is_new: false, imported: 0 };
-    for file in &args.files {
+    for file in files {
         let imported = import.file(file);
         // Valid blocks are kept, even if a later one is invalid.
         import.choose_head()?;
@@ -50,6 +55,31 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
     let imported = counted(import.imported, "block");
     say!("{imported} imported; the head is block {}, {head}", import.head);
     Ok(())
+}
+
+/// Refuses files between which blocks are missing, or between which and the chain.
+fn refuse_gaps(engine: &Engine, files: &[ChainFile], head: u64) -> anyhow::Result<()> {
+    // A file may go on from a block that is there but is not canonical.
+    let gaps = gaps(files, head, |file| anyhow::Ok(engine.number(&file.parent_hash)?.is_some()))?;
+    if gaps.is_empty() {
+        return Ok(());
+    }
+    let named = gaps.iter().take(GAPS_NAMED).map(|gap| {
+        let Gap { first, last, before, after } = gap;
+        let missing = match first == last {
+            true => format!("block {first} is missing"),
+            false => format!("blocks {first} to {last} are missing"),
+        };
+        let ends = match before {
+            Some(before) => format!("{} ends with", before.display()),
+            None => "the chain ends with".into(),
+        };
+        let (end, begin, after) = (first - 1, last + 1, after.display());
+        format!("{missing}: {ends} block {end}, {after} begins with block {begin}")
+    });
+    let more = gaps.len().saturating_sub(GAPS_NAMED);
+    let more = (more > 0).then(|| format!("and {} more", counted(more, "gap")));
+    bail!(named.chain(more).collect::<Vec<_>>().join("\n"))
 }
 
 struct Import {
@@ -64,11 +94,17 @@ struct Import {
 }
 
 impl Import {
-    fn file(&mut self, file: &Path) -> anyhow::Result<()> {
-        let reader = BlockReader::open(file)?;
+    fn file(&mut self, file: ChainFile) -> anyhow::Result<()> {
+        let ChainFile { first_number, first_hash, .. } = file;
+        let path = file.path.clone();
+        let reader = file.read()?;
         // Archives have one branch. Other files may have several, from below the head on.
         let first = match reader.form() {
-            BlockForm::Era1 | BlockForm::Era => self.head + 1,
+            BlockForm::Era1 | BlockForm::Ere | BlockForm::Era => {
+                self.check_branch(first_number, first_hash)
+                    .with_context(|| path.display().to_string())?;
+                self.head + 1
+            }
             BlockForm::Rlp | BlockForm::Json => {
                 number(&self.engine, self.engine.heads().genesis)? + 1
             }
@@ -80,6 +116,19 @@ impl Import {
             progress.bytes(reader.done_bytes());
         }
         progress.finish();
+        Ok(())
+    }
+
+    /// Checks that an archive's first block, if it is not above the head, is of this chain: its
+    /// blocks up to the head are not read.
+    fn check_branch(&self, number: u64, hash: B256) -> anyhow::Result<()> {
+        let ours = self.engine.canonical_hash(number)?.filter(|_| number <= self.head);
+        ensure!(
+            ours.is_none_or(|ours| ours == hash),
+            "it begins with block {number}, {hash}; block {number} of this chain is {}: the file \
+             is of another chain",
+            ours.unwrap_or_default()
+        );
         Ok(())
     }
 

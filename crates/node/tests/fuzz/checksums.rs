@@ -13,11 +13,21 @@ use super::{OPTIONS, chain, genesis, is_block_file, pieces, with_file};
 /// An era1 file: each piece is an entry, its type and its value, which is packed where the type
 /// says so.
 pub fn era1_file(data: &[u8]) -> bool {
+    e2store_file(data, &[1, 2, 3, 4, 5])
+}
+
+/// An ere file, in the same way.
+pub fn ere_file(data: &[u8]) -> bool {
+    e2store_file(data, &[3, 4, 10, 11])
+}
+
+/// A file of entries, those of the types `packed` packed.
+fn e2store_file(data: &[u8], packed: &[u8]) -> bool {
     let mut file = b"e2\0\0\0\0\0\0".to_vec();
     for piece in pieces(data) {
         let Some((kind, value)) = piece.split_first_chunk::<2>() else { continue };
         let value = match kind {
-            [1..=5, 0] => snappy_frames(value),
+            [kind, 0] if packed.contains(kind) => snappy_frames(value),
             _ => value.to_vec(),
         };
         file.extend_from_slice(kind);

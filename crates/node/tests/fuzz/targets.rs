@@ -42,7 +42,7 @@ use testing::disks::{Fault, FaultDisk};
 use trie::AccountInfo;
 use trie::versioned::{self, MemoryRecords, NodeAddress, RecordSink, Version};
 
-pub use checksums::{era1_file, journal};
+pub use checksums::{era1_file, ere_file, journal};
 #[cfg(target_os = "linux")]
 pub use connections::{client_connection, server_connection};
 pub use everyday::{abi_text, dev_port, pool_log, raw_transaction};
@@ -66,6 +66,7 @@ pub const TARGETS: &[(&str, Target, usize)] = &[
     ("dev_port", dev_port, 2_000),
     ("engine_port", engine_port, 10_000),
     ("era1_file", era1_file, 10_000),
+    ("ere_file", ere_file, 10_000),
     ("foreign_json", foreign_json, 100_000),
     ("foreign_witness", foreign_witness, 50_000),
     ("genesis_file", genesis_file, 2_000),

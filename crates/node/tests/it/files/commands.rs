@@ -563,3 +563,162 @@ fn era1_archives_are_written_with_their_checksums_and_read_again() {
     let last = read(&named).last().expect("blocks").block.hash();
     assert!(run(&["db", "metadata"]).contains(&last.to_string()));
 }
+
+/// A network's archives, of which geth knows the name by that of the network.
+fn renamed(file: &Path) -> PathBuf {
+    let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
+    let named = file.with_file_name(name.replace("unknown", "mainnet"));
+    fs::rename(file, &named).expect("renamed");
+    named
+}
+
+/// Those in a folder, in order.
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("one").path());
+    let mut files: Vec<_> = entries.collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn ere_archives_are_written_over_the_merge_and_read_again() {
+    let Some(chain) = Chain::new() else { return };
+    chain.import("data", "54 blocks");
+    let folder = chain.folder.path("history");
+    let export = |more: &[&str], words: &str| {
+        let arguments = [&["export", text(&folder), "--format", "ere"], more].concat();
+        chain.run("data", &arguments, words);
+        let files = files_in(&folder);
+        let [checksums, file] = &files[..] else { panic!("{files:?}") };
+        let checksum = B256::from_slice(&Sha256::digest(fs::read(file).expect("a file")));
+        assert_eq!(fs::read_to_string(checksums).expect("a file"), hex::encode_prefixed(checksum));
+        file.clone()
+    };
+    let imported = blocks(&read(&chain.file));
+    let few = export(&["--to", "40"], "blocks 0 to 40 are in");
+    let file = export(&[], "blocks 0 to 54 are in");
+    assert_ne!(few, file);
+    assert_eq!(blocks(&read(&file))[1..], imported[..]);
+    let hash = hex::encode(&imported[53].hash()[..4]);
+    assert_eq!(file, folder.join(format!("unknown-00000-{hash}-noproofs.ere")));
+    assert_eq!(export(&["--to", "50"], "blocks 0 to 50 are in"), file);
+    let from = ["export", text(&folder), "--format", "ere", "--from", "7"];
+    chain.refused("data", &from, "multiples of 8192");
+    let other = ["export", text(&folder), "--format", "era1"];
+    chain.refused("data", &other, ".era1 files go into a directory without this one");
+    let era = ["export", text(&folder), "--format", "era"];
+    chain.refused("data", &era, "beacon blocks and beacon states, which only a consensus client");
+
+    let import = |data: &str, file: &Path, words: &str| {
+        chain.run(data, &["import", "--chain", text(&chain.genesis), text(file)], words);
+    };
+    import("copy", &file, "54 blocks imported; the head is block 54");
+    import("copy", &folder, "0 blocks imported; the head is block 54");
+    let Some(geth) = testing::geth::Geth::find(chain.genesis.clone()) else { return };
+    // geth reads ours, and writes the same blocks.
+    renamed(&file);
+    let data = chain.folder.path("geth");
+    geth.run(&data, &["init", text(&chain.genesis)]);
+    let said = geth.run(&data, &["import-history", "--era.format", "ere", text(&folder)]);
+    assert!(said.contains("Import done"), "{said}");
+    let head = imported[53].hash().to_string();
+    assert!(geth.run(&data, &["db", "metadata"]).contains(&head));
+    let (theirs, data) = (chain.folder.path("theirs"), chain.folder.path("whole"));
+    geth.import(&data, &chain.file);
+    geth.run(&data, &["export-history", "--era.format", "ere", text(&theirs), "0", "54"]);
+    import("from-geth", &theirs, "54 blocks imported; the head is block 54");
+    assert_eq!(files_in(&theirs)[1].file_name(), file.file_name());
+    chain.run("from-geth", &["db", "verify"], "block 54");
+}
+
+#[test]
+fn files_come_in_any_order_and_holes_between_them_are_named() {
+    let Some(chain) = Chain::new() else { return };
+    let all = blocks(&read(&chain.file));
+    let folder = chain.folder.path("parts");
+    fs::create_dir(&folder).expect("made");
+    let part = |name: &str, first: usize, last: usize| {
+        let rlp = all[first - 1..last].iter().flat_map(|block| alloy_rlp::encode(&**block));
+        let path = folder.join(name);
+        fs::write(&path, rlp.collect::<Vec<u8>>()).expect("written");
+        path
+    };
+    let run = |data: &str, files: &[&Path], words: &str, is_done: bool| {
+        let files = files.iter().map(|file| text(file));
+        let arguments: Vec<&str> =
+            ["import", "--chain", text(&chain.genesis)].into_iter().chain(files).collect();
+        match is_done {
+            true => chain.run(data, &arguments, words),
+            false => chain.refused(data, &arguments, words),
+        }
+    };
+    let (a, b, c) = (part("c.rlp", 1, 20), part("b.rlp", 15, 40), part("a.rlp", 41, 54));
+    run("one", &[&c, &a, &b], "54 blocks imported; the head is block 54", true);
+    run("two", &[&b, &c, &b, &a, &a], "54 blocks imported; the head is block 54", true);
+    fs::write(folder.join("notes.txt"), "no chain file").expect("written");
+    run("three", &[&folder], "54 blocks imported; the head is block 54", true);
+    run("three", &[&c], "0 blocks imported; the head is block 54", true);
+    // Archives and others beside each other.
+    let export = |to: &Path, form: &str, range: [&str; 2]| {
+        let arguments =
+            ["export", text(to), "--format", form, "--from", range[0], "--to", range[1]];
+        chain.run("three", &arguments, "are in");
+    };
+    let (era1, lines) = (chain.folder.path("era1"), chain.folder.path("lines.jsonl.gz"));
+    export(&era1, "era1", ["0", "35"]);
+    export(&lines, "payloads", ["36", "50"]);
+    run("four", &[&c, &lines, &era1], "54 blocks imported; the head is block 54", true);
+
+    let hole = format!(
+        "blocks 21 to 40 are missing: {} ends with block 20, {} begins with block 41",
+        a.display(),
+        c.display()
+    );
+    run("five", &[&c, &a], &hole, false);
+    let (late, last) = (part("d.rlp", 22, 30), part("e.rlp", 50, 54));
+    let more = format!(
+        "blocks 31 to 49 are missing: {} ends with block 30, {} begins with block 50",
+        late.display(),
+        last.display()
+    );
+    let one = format!("block 21 is missing: {} ends with block 20", a.display());
+    run("five", &[&last, &late, &a], &one, false);
+    run("five", &[&last, &late, &a], &more, false);
+    let words = format!(
+        "blocks 1 to 14 are missing: the chain ends with block 0, {} begins with block 15",
+        b.display()
+    );
+    run("five", &[&b], &words, false);
+    // Nothing was imported from files with a hole.
+    run("five", &[&a], "20 blocks imported; the head is block 20", true);
+    let words = "blocks 21 to 40 are missing: the chain ends with block 20";
+    run("five", &[&c], words, false);
+    run("five", &[&era1, &c], "blocks 36 to 40 are missing", false);
+    let empty = chain.folder.path("empty");
+    fs::create_dir(&empty).expect("made");
+    run("five", &[&empty], "no chain file in this folder: names end in .era1, .ere, .era", false);
+
+    // A file from a pipe is put in order, too.
+    let arguments = ["import", "--chain", text(&chain.genesis), text(&c), "-", text(&a)];
+    let mut command = chain.command("six", &arguments);
+    let output = command.stdin(fs::File::open(&b).expect("a file")).output().expect("run");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("54 blocks imported; the head is block 54"), "{output:?}");
+}
+
+/// The archive of another chain has the numbers of blocks that are there, which are not read.
+#[test]
+fn an_archive_of_another_chain_is_not_passed_over() {
+    let Some(chain) = Chain::new() else { return };
+    chain.import("data", "54 blocks");
+    let genesis = fs::read_to_string(&chain.genesis).expect("a file");
+    let mut genesis: Value = serde_json::from_str(&genesis).expect("JSON");
+    genesis["extraData"] = json!("0x6f74686572");
+    let other = chain.folder.write("other.json", genesis.to_string());
+    chain.run("other", &["init", "--chain", text(&other)], "the chain begins with");
+    let folder = chain.folder.path("other-ere");
+    chain.run("other", &["export", text(&folder), "--format", "ere"], "blocks 0 to 0 are in");
+    let words = "begins with block 0, 0x";
+    chain.refused("data", &["import", text(&folder)], words);
+    chain.refused("data", &["import", text(&folder)], "the file is of another chain");
+}
