@@ -129,5 +129,5 @@ pub(super) fn seal(block: RpcBlock) -> Result<SealedBlock, String> {
 /// A block as its RLP is in JSON, of which no root is checked.
 pub(super) fn decode_raw(text: &[u8]) -> Result<SealedBlock, String> {
     let rlp: Bytes = parse(text)?;
-    execution::decode_block(&rlp).map_err(|fault| quote(fault))
+    execution::decode_block(&rlp).map_err(quote)
 }

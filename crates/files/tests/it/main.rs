@@ -9,6 +9,7 @@ mod broken_files;
 mod era1_files;
 mod era_files;
 mod ere_files;
+mod file_order;
 mod geth_files;
 mod rpc_blocks;
 mod state_files;
