@@ -22,7 +22,7 @@ use testing::Folder;
 pub(crate) type Mined = (SealedBlock, Vec<u8>, U256);
 
 /// An era1 file of go-ethereum's tests, where its sources are in the cache of Go modules.
-fn geth_era1(name: &str) -> Option<PathBuf> {
+pub(crate) fn geth_era1(name: &str) -> Option<PathBuf> {
     let cache = std::env::var_os("GOMODCACHE").map(PathBuf::from).or_else(|| {
         let output = Command::new("go").args(["env", "GOMODCACHE"]).output().ok()?;
         Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))

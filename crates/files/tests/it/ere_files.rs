@@ -14,7 +14,7 @@ use deponent_files::{BlockForm, BlockReader, EreWriter};
 use execution::{SealedBlock, Transaction};
 use sha2::{Digest, Sha256};
 
-use super::era1_files::{Mined, era1, mined};
+use super::era1_files::{Mined, era1, geth_era1, mined, receipts_of};
 use super::{blocks, entry, packed_entry, read, refused, try_read};
 use testing::{Folder, Random};
 
@@ -305,6 +305,23 @@ fn random_chains_are_the_same_through_both_archives() {
         assert_eq!(rest(&ours), rest(&twin));
         assert_eq!(blocks(&read(&ours)), blocks(&read(&twin)));
     }
+}
+
+/// Blocks of Sepolia, a whole archive of them.
+#[test]
+fn real_blocks_go_through_an_ere_file() {
+    let Some(path) = geth_era1("sepolia-00021-b8814b14.era1") else { return };
+    let folder = Folder::new();
+    let receipts = receipts_of(&fs::read(&path).expect("a file"));
+    let real = read(&path);
+    let chain: Vec<Mined> = real
+        .iter()
+        .zip(receipts)
+        .map(|(found, receipts)| {
+            (found.block.clone(), receipts, found.total_difficulty.expect("in era1 files"))
+        })
+        .collect();
+    assert_eq!(blocks(&read(&written(&folder, &chain))), blocks(&real));
 }
 
 #[test]
