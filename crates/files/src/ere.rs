@@ -154,14 +154,14 @@ impl Ere {
             return Err(input.error(entry.offset, problem));
         }
         self.offsets[part].push(entry.offset);
-        match entry.kind {
-            e2store::COMPRESSED_HEADER => self.header(input, entry)?,
-            e2store::COMPRESSED_BODY => return self.body(input, entry, at, first),
-            e2store::COMPRESSED_SLIM_RECEIPTS => self.receipts(input, entry, at)?,
-            e2store::PROOF => self.proof(input, entry, at)?,
-            _ => self.total_difficulty(input, entry, at)?,
-        }
-        Ok(None)
+        let read = match entry.kind {
+            e2store::COMPRESSED_HEADER => self.header(input, entry).map(|()| None),
+            e2store::COMPRESSED_BODY => self.body(input, entry, at, first),
+            e2store::COMPRESSED_SLIM_RECEIPTS => self.receipts(input, entry, at).map(|()| None),
+            e2store::PROOF => self.proof(input, entry, at).map(|()| None),
+            _ => self.total_difficulty(input, entry, at).map(|()| None),
+        };
+        read.map_err(|error| error.in_block(at as u64))
     }
 
     /// Checks that each block has the part that was read last.

@@ -368,9 +368,15 @@ fn a_file_that_is_wrong_is_refused_with_its_place() {
     check(&|all| drop(all.remove(receipts + 4)), &["CompressedSlimReceipts of 4 blocks"]);
     check(&|all| drop(all.drain(body..receipts)), &["CompressedSlimReceipts out of place"]);
     check(&|all| all.swap(body + 1, body + 3), &["the body of block 1", "root"]);
-    check(&|all| all.swap(receipts + 1, receipts + 2), &["receipts of block 1: root"]);
+    check(
+        &|all| all.swap(receipts + 1, receipts + 2),
+        &["block 2 of the file", "receipts of block 1: root"],
+    );
     check(&|all| all[total + 1].1[8] ^= 1, &["total difficulty", "of block 1"]);
-    check(&|all| all[total + 4].1[8] ^= 1, &["total difficulty", "of block 4"]);
+    check(
+        &|all| all[total + 4].1[8] ^= 1,
+        &["block 5 of the file", "total difficulty", "of block 4"],
+    );
     check(&|all| all[root].1[8] ^= 1, &["Accumulator", "that of the blocks is"]);
     check(&|all| drop(all.remove(total + 4)), &["TotalDifficulty of 4 blocks, where Accumulator"]);
     check(&|all| all.swap(total, proof), &["Proof out of place"]);
