@@ -1,5 +1,6 @@
 //! Endpoints of JSON-RPC as people write them, called one call at a time.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rpc::rest::HeaderValue;
 use rpc::rest::header::AUTHORIZATION;
-use rpc::{Client, ClientError, ConnectOptions, JwtSecret, SessionClient, response, shown_address};
+use rpc::{
+    Client, ClientError, ConnectOptions, JwtSecret, RawValue, SessionClient, response,
+    shown_address,
+};
 use serde::Serialize;
 use tokio::runtime::{Builder, Runtime};
 
@@ -79,8 +83,7 @@ impl EndpointAddress {
         Ok(Self { address, is_http: plain == "http", options })
     }
 
-    /// Connects. Each call may take `call_time`, and over HTTP an answer has at most
-    /// `answer_bytes`; over the others [`SessionClient`]'s bound holds.
+    /// Connects. Each call may take `call_time`, and an answer has at most `answer_bytes`.
     ///
     /// # Errors
     /// If no server listens there, or it refuses a WebSocket.
@@ -92,18 +95,34 @@ impl EndpointAddress {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime
             .map_err(|source| ClientError::Connect { address: self.address.clone(), source })?;
-        let (address, options) = (&*self.address, self.options.clone());
-        let client = if self.is_http {
-            let mut client = runtime.block_on(Client::connect_with(address, options))?;
-            client.set_timeout(call_time);
-            client.set_answer_bytes(answer_bytes);
-            Connection::Http(client.into())
-        } else {
-            let mut client = runtime.block_on(SessionClient::connect_with(address, options))?;
-            client.set_timeout(call_time);
-            Connection::Session(client)
-        };
+        let client = runtime.block_on(self.open(call_time, answer_bytes))?;
         Ok(Endpoint { runtime, client })
+    }
+
+    /// The same on the tokio runtime of the caller.
+    ///
+    /// # Errors
+    /// If no server listens there, or it refuses a WebSocket.
+    pub async fn open(
+        &self,
+        call_time: Duration,
+        answer_bytes: usize,
+    ) -> Result<Connection, ClientError> {
+        let address = &*self.address;
+        let options = ConnectOptions { answer_bytes: Some(answer_bytes), ..self.options.clone() };
+        if self.is_http {
+            let mut client = Client::connect_with(address, options).await?;
+            client.set_timeout(call_time);
+            return Ok(Connection::Http(client.into()));
+        }
+        let mut client = SessionClient::connect_with(address, options).await?;
+        client.set_timeout(call_time);
+        Ok(Connection::Session(client))
+    }
+
+    /// Whether its connections last, so that subscriptions can be made.
+    pub const fn is_session(&self) -> bool {
+        !self.is_http
     }
 }
 
@@ -116,12 +135,52 @@ pub struct Endpoint {
     client: Connection,
 }
 
+/// A connection to an endpoint of JSON-RPC, on the caller's runtime.
 #[derive(Debug)]
-enum Connection {
+pub enum Connection {
+    /// Over HTTP.
     Http(Box<Client>),
     /// Over a WebSocket, or bare JSON-RPC over a Unix socket, as all clients have it.
     Session(SessionClient),
 }
+
+impl Connection {
+    /// Calls a method and returns the whole answer as it came.
+    ///
+    /// # Errors
+    /// If there is no answer. An answer with an error object is an answer.
+    pub async fn call_raw(
+        &mut self,
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<Answer, ClientError> {
+        match self {
+            Self::Http(client) => client.call_raw(method, params).await,
+            Self::Session(client) => client.call_raw(method, params).await,
+        }
+    }
+
+    /// Makes several calls in one message, each a method with its parameters. Returns their ids, in
+    /// the order of the calls, and the whole answer as it came.
+    ///
+    /// # Errors
+    /// If there is no answer. An answer with error objects is an answer.
+    ///
+    /// # Panics
+    /// If there are no calls.
+    pub async fn batch_raw(
+        &mut self,
+        calls: &[(&str, &RawValue)],
+    ) -> Result<(Range<u64>, Answer), ClientError> {
+        match self {
+            Self::Http(client) => client.batch_raw(calls).await,
+            Self::Session(client) => client.batch_raw(calls).await,
+        }
+    }
+}
+
+/// The bytes of an answer, in memory that may be the connection's.
+type Answer = alloy_primitives::bytes::Bytes;
 
 impl Endpoint {
     /// The result of a call, as JSON text.
@@ -129,10 +188,7 @@ impl Endpoint {
     /// # Errors
     /// [`ClientError::Rpc`] if the endpoint answers with an error; others if there is no answer.
     pub fn call(&mut self, method: &str, params: impl Serialize) -> Result<Bytes, ClientError> {
-        let answer = match &mut self.client {
-            Connection::Http(client) => self.runtime.block_on(client.call_raw(method, params)),
-            Connection::Session(client) => self.runtime.block_on(client.call_raw(method, params)),
-        }?;
+        let answer = self.runtime.block_on(self.client.call_raw(method, params))?;
         let result = response::result(&answer)?;
         let start = result.as_ptr() as usize - answer.as_ptr() as usize;
         Ok(answer.slice(start..start + result.len()).into())

@@ -74,7 +74,7 @@ pub use answers::{Capabilities, ClientVersion, Timings, WitnessAnswer};
 pub use client::{ConnectOptions, EngineClient};
 pub use codes::CodeCache;
 #[cfg(feature = "tls")]
-pub use endpoint::{Endpoint, EndpointAddress};
+pub use endpoint::{Connection, Endpoint, EndpointAddress};
 pub use engine_api::{Fork, ssz};
 pub use error::{Error, Problem};
 pub use json::status as read_payload_status;

@@ -41,6 +41,9 @@ pub struct Engine {
     pub(crate) codes: CodeCache,
     /// Held while a block runs.
     running: Mutex<()>,
+    /// Held by the one who is next to run one: so whoever runs many, one after the other, lets
+    /// others in between.
+    next_to_run: Mutex<()>,
     pub(crate) builder: Arc<Builder>,
     /// Begins with the first source of transactions.
     pub(crate) build_thread: OnceLock<BuildThread>,
@@ -125,6 +128,7 @@ impl Engine {
             threads: BlockThreads::default(),
             codes,
             running: Mutex::new(()),
+            next_to_run: Mutex::new(()),
             build_thread: OnceLock::new(),
             orphans: Mutex::default(),
             last: Mutex::new(None),
@@ -351,6 +355,7 @@ impl Engine {
 
     /// Held by the one thread that runs a block.
     pub(crate) fn running(&self) -> MutexGuard<'_, ()> {
+        let _next = self.next_to_run.lock().expect(NO_PANIC);
         self.running.lock().expect(NO_PANIC)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::builds::BuildRequest;
 use crate::chain::events::{ChainEvent, ForkchoiceAnswer, ForkchoiceFigures, HeadChange};
+use crate::chain::record::BlockRecord;
 use crate::chain::tree::{BlockTree, Branching, Heads};
 use crate::chain::verdict::{Missing, Verdict};
 use crate::engine::Engine;
@@ -50,6 +51,8 @@ enum Leader {
     Operator,
     /// An earlier process, whose last fork choice is made again.
     Journal,
+    /// A gap that is filled: the head is moved on, towards this unknown head where one was chosen.
+    Filling(Option<B256>),
 }
 
 impl Engine {
@@ -95,6 +98,34 @@ impl Engine {
         self.update_forkchoice(state, None, Leader::Operator)
     }
 
+    /// Moves the head on to a block of a gap that is filled up to `target`, so that it is
+    /// persisted: on the branch of the head, or from it to another branch while the last fork
+    /// choice names a head that waits for `target` ([`Engine::missing`]). Safe and finalized block
+    /// stay. Whether the head is moved.
+    ///
+    /// # Errors
+    /// As [`Engine::forkchoice_updated`].
+    pub fn advance_head(&self, hash: B256, target: B256) -> Result<bool, Error> {
+        let missing = self.missing()?.filter(|missing| missing.hash == target);
+        self.fill_up_to(hash, missing.and_then(|missing| missing.chosen_head))
+    }
+
+    /// Makes the head of the last fork choice, which was not known then, the head if it is valid
+    /// now. Whether the head is moved.
+    ///
+    /// # Errors
+    /// As [`Engine::forkchoice_updated`].
+    pub fn choose_awaited(&self) -> Result<bool, Error> {
+        let awaited = self.shared.chain.tree().unknown_head;
+        awaited.map_or(Ok(false), |head| self.fill_up_to(head, awaited))
+    }
+
+    fn fill_up_to(&self, hash: B256, chosen_head: Option<B256>) -> Result<bool, Error> {
+        let state = ForkchoiceState { head_block_hash: hash, ..ForkchoiceState::default() };
+        let outcome = self.update_forkchoice(state, None, Leader::Filling(chosen_head))?;
+        Ok(outcome.is_applied)
+    }
+
     /// Makes the last fork choice of the journal again.
     pub(crate) fn choose_journaled(
         &self,
@@ -130,26 +161,19 @@ impl Engine {
                 }
                 return not_applied(Verdict::Syncing(Missing::Head { hash: head }));
             };
-            // Point 3: the consensus layer begins with the last block of proof of work.
-            let header = &record.block.header;
-            if leader == Leader::ConsensusLayer
-                && !header.difficulty.is_zero()
-                && !self.chain().may_end_proof_of_work(header.number, record.total_difficulty)
-            {
-                let difficulty = record.total_difficulty;
-                return not_applied(Verdict::Invalid {
-                    latest_valid_hash: Some(B256::ZERO),
-                    reason: format!(
-                        "block {head} has proof of work and total difficulty {difficulty}, which \
-                         does not end proof of work on this chain"
-                    ),
-                });
+            if let Some(refused) = self.refused_by_proof_of_work(record, leader) {
+                return not_applied(refused);
             }
             // Point 2: what lies before the finalized block is valid, and no place to go back to.
             let may_go_back = matches!(leader, Leader::Operator | Leader::Journal);
             if let Some(last) = tree.heads.finalized.filter(|_| !may_go_back)
                 && last != head
                 && tree.is_ancestor(&head, &last)?
+            {
+                return not_applied(Verdict::Valid);
+            }
+            if let Leader::Filling(chosen) = leader
+                && !tree.may_advance(&head, chosen)?
             {
                 return not_applied(Verdict::Valid);
             }
@@ -161,7 +185,7 @@ impl Engine {
             let finalized =
                 on_branch(&tree, "finalized", state.finalized_block_hash, finalized, head)?;
             let heads = Heads { head, safe, finalized, ..tree.heads };
-            self.choose(&mut tree, heads, leader != Leader::Journal)?;
+            self.choose(&mut tree, heads, leader)?;
             // The head is asked for all the time.
             tree.insert(record.clone())
         };
@@ -174,14 +198,35 @@ impl Engine {
         Ok(ForkchoiceOutcome { verdict: Verdict::Valid, is_applied: true, payload_id })
     }
 
+    /// The answer on a head with proof of work with which the consensus layer does not begin.
+    fn refused_by_proof_of_work(&self, record: &BlockRecord, leader: Leader) -> Option<Verdict> {
+        let (head, header, difficulty) =
+            (record.hash(), &record.block.header, record.total_difficulty);
+        // Point 3: the consensus layer begins with the last block of proof of work.
+        let is_refused = leader == Leader::ConsensusLayer
+            && !header.difficulty.is_zero()
+            && !self.chain().may_end_proof_of_work(header.number, difficulty);
+        is_refused.then(|| Verdict::Invalid {
+            latest_valid_hash: Some(B256::ZERO),
+            reason: format!(
+                "block {head} has proof of work and total difficulty {difficulty}, which does not \
+                 end proof of work on this chain"
+            ),
+        })
+    }
+
     /// Makes these the heads: in the journal where they are to be noted, in the tree, and for the
     /// listeners.
-    fn choose(&self, tree: &mut BlockTree, now: Heads, is_noted: bool) -> Result<(), Error> {
-        let before = tree.heads;
-        if is_noted && now != before {
+    fn choose(&self, tree: &mut BlockTree, now: Heads, leader: Leader) -> Result<(), Error> {
+        let (before, awaited) = (tree.heads, tree.unknown_head);
+        if leader != Leader::Journal && now != before {
             self.note_choice(tree, now)?;
         }
         let Branching { last_kept, left, joined } = tree.set_head(now.head)?;
+        if matches!(leader, Leader::Filling(_)) {
+            // It is on the way to the head that was chosen.
+            tree.unknown_head = awaited.filter(|awaited| *awaited != now.head);
+        }
         self.shared.copies.branched_off(last_kept);
         tree.set_safe(now.safe, now.finalized);
         if now != before {

@@ -128,7 +128,7 @@ pub use forkchoice::ForkchoiceOutcome;
 pub use lookup::{ChainSince, index_old_blocks};
 pub use new_payload::Payload;
 pub use options::EngineOptions;
-pub use orphans::SyncProgress;
+pub use orphans::{MissingBlock, SyncProgress};
 pub use ranges::{ModifiedAccount, StorageRange};
 pub use read::pending::{PendingBlock, PendingView, StateAt};
 pub use read::view::{AccountRange, StateView};

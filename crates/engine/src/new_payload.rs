@@ -134,6 +134,18 @@ impl Engine {
         Ok(judged.verdict)
     }
 
+    /// As [`new_block`](Self::new_block), for a block whose body has the roots of its header:
+    /// [`execution::validate_body_roots`] has said so.
+    ///
+    /// # Errors
+    /// As for [`new_payload`](Self::new_payload).
+    pub fn new_checked_block(&self, block: SealedBlock) -> Result<Verdict, Error> {
+        debug_assert!(execution::validate_body_roots(&block).is_ok(), "it was checked");
+        self.after.queue.seal_now();
+        let judged = self.new_listed_block(block, None, AnswerContent::Nothing.asked())?;
+        Ok(judged.verdict)
+    }
+
     /// Runs a block of the journal again.
     pub(crate) fn new_journaled_block(&self, block: SealedBlock) -> Result<Verdict, Error> {
         self.after.queue.seal_now();
@@ -174,6 +186,10 @@ impl Engine {
         list: Option<AccessList>,
         mut asked: Asked,
     ) -> Result<JudgedPayload, Error> {
+        let is_answered = matches!(asked.wanted, AnswerContent::Verdict | AnswerContent::Witness);
+        if is_answered && let Some(verdict) = self.wait_for_parent(&block)? {
+            return Ok(JudgedPayload { verdict, timings: None });
+        }
         let start = Instant::now();
         // Before anything is held that the fork choice may need.
         self.wait_for_room()?;
@@ -260,7 +276,7 @@ impl Engine {
     }
 
     /// Remembers an invalid block, and tells listeners of it.
-    fn add_invalid(&self, hash: B256, invalid: Verdict) {
+    pub(crate) fn add_invalid(&self, hash: B256, invalid: Verdict) {
         let mut tree = self.shared.chain.tree_mut();
         if let Verdict::Invalid { reason, .. } = &invalid {
             self.shared.chain.events.tell(&ChainEvent::Invalid(hash, reason.clone()));

@@ -27,7 +27,93 @@ pub struct SyncProgress {
     pub unknown_head: Option<B256>,
 }
 
+/// A block that is not known, and that others wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MissingBlock {
+    /// Its number, as its child has it; `None` of a head whose payload has not come.
+    pub number: Option<u64>,
+    /// Its hash.
+    pub hash: B256,
+    /// The head of the last fork choice, where that is unknown and waits for the block.
+    pub chosen_head: Option<B256>,
+}
+
 impl Engine {
+    /// The block that is missing: the first ancestor that is not known of the head of the last fork
+    /// choice, else of the newest payload that waits. `None` where none is, and where what waits
+    /// waits for an invalid block.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn missing(&self) -> Result<Option<MissingBlock>, Error> {
+        let chosen = self.shared.chain.tree().unknown_head.filter(|head| !head.is_zero());
+        let (of_head, of_newest) = {
+            let orphans = self.orphans();
+            let of_head = chosen.map(|head| match orphans.get(&head) {
+                None => (None, head),
+                Some(block) => {
+                    let (number, hash) = orphans.missing_before(block);
+                    (Some(number), hash)
+                }
+            });
+            (of_head, orphans.newest().map(|block| orphans.missing_before(block)))
+        };
+        let is_missing = |hash: &B256| {
+            let is_known = self.shared.chain.link(hash)?.is_some() || self.is_invalid(hash);
+            Ok::<_, Error>(!is_known)
+        };
+        if let Some((number, hash)) = of_head
+            && is_missing(&hash)?
+        {
+            return Ok(Some(MissingBlock { number, hash, chosen_head: chosen }));
+        }
+        match of_newest {
+            Some((number, hash)) if is_missing(&hash)? => {
+                Ok(Some(MissingBlock { number: Some(number), hash, chosen_head: None }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a block was found invalid, and is among the newest of these.
+    pub fn is_invalid(&self, hash: &B256) -> bool {
+        self.shared.chain.tree().invalid.get(hash).is_some()
+    }
+
+    /// Remembers a block, of which there is no more than the hash, as invalid since `ancestor` is,
+    /// and those that wait for it, too. Nothing is done where `ancestor` is not known as invalid.
+    pub fn refuse_descendant(&self, ancestor: &B256, hash: B256) {
+        let _one_at_a_time = self.running();
+        let verdict = self.shared.chain.tree().invalid.get(ancestor).cloned();
+        if let Some(verdict) = verdict {
+            self.add_invalid(hash, verdict);
+            self.run_orphans(hash);
+        }
+    }
+
+    /// Runs payloads that wait for a block that has come, for so long as a caller may wait. Whether
+    /// there are more of them.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn run_waiting(&self) -> Result<bool, Error> {
+        let known = || {
+            let parents = self.orphans().parents();
+            for parent in parents {
+                if self.shared.chain.link(&parent)?.is_some() {
+                    return Ok(Some(parent));
+                }
+            }
+            Ok::<_, Error>(None)
+        };
+        let Some(parent) = known()? else { return Ok(false) };
+        {
+            let _one_at_a_time = self.running();
+            self.run_orphans(parent);
+        }
+        Ok(known()?.is_some())
+    }
+
     /// How far the chain is; `None` where it is in step: no payload above the head waits for its
     /// parent, the last fork choice is made, and no more than one valid block waits for the next.
     ///
@@ -68,6 +154,32 @@ impl Engine {
             self.log_missing(number, missing, (waiting_number, hash))?;
         }
         Ok(Verdict::Syncing(Missing::Block { number, hash: missing }))
+    }
+
+    /// Keeps a block that waits for one that is not known, which needs no turn to run; `None` where
+    /// it may be judged.
+    pub(crate) fn wait_for_parent(&self, block: &SealedBlock) -> Result<Option<Verdict>, Error> {
+        let (hash, parent) = (block.hash(), block.header.parent_hash);
+        let chain = &self.shared.chain;
+        let is_known =
+            |hash: &B256| Ok::<_, Error>(chain.link(hash)?.is_some() || self.is_invalid(hash));
+        if is_known(&parent)? || is_known(&hash)? {
+            return Ok(None);
+        }
+        let (number, missing) = {
+            let mut orphans = self.orphans();
+            let missing = orphans.missing_before(block);
+            orphans.insert(block.clone());
+            missing
+        };
+        // From here on the one who brings it finds the block among those that wait.
+        if is_known(&missing)? {
+            self.orphans().take(&hash);
+            return Ok(None);
+        }
+        self.tell_behind();
+        self.log_missing(number, missing, (block.header.number, hash))?;
+        Ok(Some(Verdict::Syncing(Missing::Block { number, hash: missing })))
     }
 
     /// Tells listeners that ancestors are missing.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use dev::{DevChain, missing_contracts};
 use engine::{Engine, EngineOptions};
+use follow::{Backfill, Upstream, UpstreamOptions};
 use pool::Pool;
 use rpc::{AllowedOrigins, Handler, JwtSecret, Limits, Listener, PortMemory, ServerOptions, serve};
 use state::Options as DatabaseOptions;
@@ -78,6 +79,9 @@ pub struct NodeOptions {
     pub batches: BatchBounds,
     /// The transaction pool.
     pub txpool: TxpoolOptions,
+    /// Execution clients that are asked for blocks that are missing: addresses of JSON-RPC, as
+    /// [`Upstream::parse`] takes them.
+    pub follow: Vec<String>,
     /// How the node mines its own chain, if it does.
     pub dev: Option<DevOptions>,
     /// Memory of the ports; that of the caches is in the options of engine and database.
@@ -151,6 +155,7 @@ impl NodeOptions {
             calls: CallBounds::default(),
             batches: BatchBounds::default(),
             txpool: TxpoolOptions::default(),
+            follow: Vec::new(),
             dev: None,
             memory: NodeMemory::default(),
             metrics: None,
@@ -186,6 +191,8 @@ pub struct Node {
     ports: JoinSet<()>,
     faults: Faults,
     condition: Arc<NodeCondition>,
+    /// Fills gaps of the chain, where there are upstreams.
+    backfill: Option<Arc<Backfill>>,
     /// Turn changes of the chain, and transactions that become pending, into notifications.
     _feeds: (FeedThread, PendingThread),
     /// Looks at the free space, and at the memory of the public port.
@@ -214,19 +221,18 @@ impl Node {
         let jwt = given.map_or_else(|| JwtSecret::load_or_create(&files.join("jwt.hex")), Ok)?;
         let record = Arc::new(NodeRecord::load_or_create(&files.join("nodekey"))?);
         let tracer = options.traces.map(|traces| tracer(traces, &mut watch));
-        let condition = Arc::new(NodeCondition::new(files.clone()));
-        let metrics = Arc::<Metrics>::default();
+        let (metrics, condition) = (Arc::default(), Arc::new(NodeCondition::new(files.clone())));
         let pool = pool_of(&chain, options.txpool.pool, &files.join("pool"))?;
         let dev = options.dev.map(|options| dev_node(options, &chain, &pool)).transpose()?;
+        let backfill = backfill(&chain, &options.follow)?;
         let (pending, pending_thread) = PendingFeed::start(chain.clone(), pool.clone())?;
-        let mut observers = observers(&chain, &metrics, &condition, options.slow_block)?;
-        observers.extend(pool_observers(&chain, &pending, dev.is_some()));
+        let observers = observers(&chain, &metrics, &condition, options.slow_block, &pending)?;
         let (feed, feed_thread) = Feed::start(chain.clone(), observers)?;
         let offer = |api: Api| {
             let api = api.with_feed(feed.clone()).with_record(record.clone()).with_dev(dev.clone());
             let api = api.with_metrics(metrics.clone()).with_tracer(tracer.clone());
             let api = api.with_condition(condition.clone()).with_bounds(options.calls);
-            api.with_pool(&pending, options.txpool.send)
+            api.with_pool(&pending, options.txpool.send).with_backfill(backfill.clone())
         };
         let mut node = Self {
             engine_addr: engine,
@@ -242,6 +248,7 @@ impl Node {
             ports: JoinSet::new(),
             faults,
             condition: condition.clone(),
+            backfill: backfill.clone(),
             _feeds: (feed_thread, pending_thread),
             _watch: watch,
             _public_calls: PublicCalls::start(dev.is_none())?,
@@ -254,7 +261,8 @@ impl Node {
         node._watch.spawn(allocator::watch_port(held.clone()));
         if let Some(address) = options.metrics {
             let ports = [("public", Some(held)), ("engine", authenticated.memory.clone())];
-            let state = NodeState { engine: chain.clone(), pool, data_dir: files, ports };
+            let (engine, backfill) = (chain.clone(), backfill.clone());
+            let state = NodeState { engine, pool, data_dir: files, ports, backfill };
             let port = MetricsPort::new(metrics.clone(), state);
             node.listen_for_scrapes(address, options.metrics_origins, port).await?;
         }
@@ -262,13 +270,12 @@ impl Node {
         node.engine_addr = node.listen(engine, authenticated, api).await?;
         let http = PublicPort { address: http, offered: options.http_offered };
         let public_ports = [options.offers_http.then_some(http), options.websocket];
-        let page = options.http_page;
-        let api = || offer(Api::public_port_of(chain.clone(), testing)).with_page(page);
+        let api =
+            || offer(Api::public_port_of(chain.clone(), testing)).with_page(options.http_page);
         node.listen_in_public(&public, public_ports, api).await?;
         if let Some(path) = ipc {
             let api = offer(Api::local(chain.clone(), testing)).only(options.ipc_offered);
-            node.serve(bind_socket(&path)?, trusted, api);
-            node.ipc_path = Some(path);
+            node.serve_locally(path, trusted, api)?;
         }
         Ok(node)
     }
@@ -291,8 +298,11 @@ impl Node {
 
     /// Stops listening, lets running calls finish, and returns when they have.
     pub async fn stop(self) {
-        let Self { stop, mut ports, ipc_path, condition, .. } = self;
+        let Self { stop, mut ports, ipc_path, condition, backfill, .. } = self;
         condition.stop();
+        if let Some(backfill) = backfill {
+            backfill.stop().await;
+        }
         drop(stop);
         if let Some(path) = ipc_path {
             // The socket may have been removed already.
@@ -329,6 +339,18 @@ impl Node {
         let options = ServerOptions::new(None, MetricsPort::limits());
         let options = ServerOptions { origins, ..options };
         self.metrics_addr = Some(self.listen(address, options, port).await?);
+        Ok(())
+    }
+
+    /// Serves a Unix socket.
+    fn serve_locally(
+        &mut self,
+        path: PathBuf,
+        options: ServerOptions,
+        api: Api,
+    ) -> anyhow::Result<()> {
+        self.serve(bind_socket(&path)?, options, api);
+        self.ipc_path = Some(path);
         Ok(())
     }
 
@@ -436,6 +458,14 @@ fn tracer(options: TraceOptions, tasks: &mut JoinSet<()>) -> Arc<Tracer> {
     Arc::new(tracer)
 }
 
+/// Has gaps of the chain filled from these execution clients, where there are any.
+fn backfill(engine: &Arc<Engine>, addresses: &[String]) -> anyhow::Result<Option<Arc<Backfill>>> {
+    let upstream =
+        |address: &String| Upstream::parse(address, UpstreamOptions::default()).context("--follow");
+    let upstreams: Vec<_> = addresses.iter().map(upstream).collect::<Result<_, _>>()?;
+    Ok((!upstreams.is_empty()).then(|| Arc::new(Backfill::start(engine.clone(), upstreams))))
+}
+
 /// The chain for tests that a node mines.
 fn dev_node(
     options: DevOptions,
@@ -455,6 +485,7 @@ fn observers(
     metrics: &Arc<Metrics>,
     condition: &Arc<NodeCondition>,
     slow_block: Option<Duration>,
+    pending: &PendingFeed,
 ) -> anyhow::Result<Vec<Box<dyn Observer>>> {
     let mut all: Vec<Box<dyn Observer>> =
         vec![Box::new(BlockLog::new(engine.clone())?), Box::new(MetricsObserver(metrics.clone()))];
@@ -465,20 +496,17 @@ fn observers(
     if let Some(from) = slow_block {
         all.push(Box::new(SlowBlocks { from }));
     }
+    all.extend(pool_observers(engine, pending));
     Ok(all)
 }
 
 /// Those that tell the pool of new heads, which a chain for tests does itself, and those who wait
 /// for transactions of new blocks.
-fn pool_observers(
-    engine: &Arc<Engine>,
-    pending: &PendingFeed,
-    is_dev: bool,
-) -> Vec<Box<dyn Observer>> {
+fn pool_observers(engine: &Arc<Engine>, pending: &PendingFeed) -> Vec<Box<dyn Observer>> {
     let (engine, inclusions) = (engine.clone(), pending.inclusions.clone());
     let mut all: Vec<Box<dyn Observer>> =
         vec![Box::new(InclusionWatch { engine: engine.clone(), inclusions })];
-    if !is_dev {
+    if !engine.chain().is_dev() {
         all.push(Box::new(PoolFeed::new(engine, pending.pool().clone())));
     }
     all

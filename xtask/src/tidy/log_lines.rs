@@ -8,7 +8,7 @@ pub(super) const PAGE: &str = "docs/operations.md";
 const SECTION: &str = "\n## The log, line by line\n";
 
 /// The packages whose log an operator reads.
-const CRATES: [&str; 4] = ["engine", "node", "rpc", "state"];
+const CRATES: [&str; 5] = ["engine", "follow", "node", "rpc", "state"];
 
 /// The texts of `warn!` and `error!` that no row of the tables in `page` has.
 pub(super) fn unexplained(crates: &[Crate], page: &str) -> Vec<Problem> {

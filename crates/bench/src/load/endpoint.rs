@@ -157,7 +157,7 @@ impl Endpoint {
     /// good.
     pub(super) fn new(url: &str, access: &Access) -> anyhow::Result<Self> {
         let (secret, headers) = (access.secret.clone(), access.headers.clone());
-        let mut options = ConnectOptions { secret, headers, dial: None };
+        let mut options = ConnectOptions { secret, headers, ..Default::default() };
         let backoff = Backoff::default();
         let Some((scheme, rest)) = url.split_once("://") else {
             ensure!(!url.is_empty(), "an endpoint without a name");

@@ -67,6 +67,21 @@ impl Orphans {
         (header.number.saturating_sub(1), header.parent_hash)
     }
 
+    pub(crate) fn get(&self, hash: &B256) -> Option<&SealedBlock> {
+        self.by_hash.get(hash)
+    }
+
+    /// The one that came last.
+    pub(crate) fn newest(&self) -> Option<&SealedBlock> {
+        self.order.back().map(|hash| &self.by_hash[hash])
+    }
+
+    /// The parents of all of them.
+    pub(crate) fn parents(&self) -> Vec<B256> {
+        let parent = |hash| self.by_hash[hash].header.parent_hash;
+        self.order.iter().map(parent).collect()
+    }
+
     /// The highest number that one has.
     pub(crate) fn highest(&self) -> Option<u64> {
         self.by_hash.values().map(|block| block.header.number).max()

@@ -209,6 +209,14 @@ impl BlockTree {
         Ok(hash == *ancestor)
     }
 
+    /// Whether a block of a gap may be made the head: one that stands on the head, or one of
+    /// another branch while the last fork choice names this unknown head, which is on it.
+    pub(crate) fn may_advance(&self, hash: &B256, chosen: Option<B256>) -> Result<bool, Error> {
+        let head = &self.heads.head;
+        let is_chosen = chosen.is_some() && chosen == self.unknown_head;
+        Ok(!self.is_ancestor(hash, head)? && (is_chosen || self.is_ancestor(head, hash)?))
+    }
+
     /// Makes the branch of `hash` the canonical chain.
     pub(crate) fn set_head(&mut self, hash: B256) -> Result<Branching, Error> {
         let (number, parent) = self.known_link(&hash)?;

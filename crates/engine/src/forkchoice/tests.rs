@@ -182,3 +182,34 @@ fn listeners_are_told_of_invalid_payloads_fork_choices_builds_and_persistence() 
     let persisted = ChainEvent::Persisted(PersistedBlock { number: 1, hash });
     assert!(events.lock().unwrap().contains(&persisted));
 }
+
+#[test]
+fn the_head_moves_with_a_gap_along_its_branch_or_to_the_one_that_was_chosen() {
+    let maker = engine();
+    let genesis = maker.heads().genesis;
+    let [old, new] = [(0, 3), (1, 4)].map(|(tag, count)| branch(&maker, genesis, tag, count));
+    let engine = engine();
+    let add = |hash: &B256| {
+        let block = maker.block(*hash).unwrap().unwrap().block.clone();
+        assert_eq!(engine.new_block(block), Ok(Verdict::Valid));
+    };
+    old.iter().for_each(add);
+    let target = new[3];
+    // Along the branch of the head.
+    assert_eq!(engine.advance_head(old[1], target), Ok(true));
+    assert_eq!(engine.advance_head(old[2], target), Ok(true));
+    assert_eq!(engine.advance_head(old[1], target), Ok(false), "it is before the head");
+    add(&new[0]);
+    assert_eq!(engine.advance_head(new[0], target), Ok(false), "nobody chose the branch");
+    assert!(matches!(choose(&engine, target), Verdict::Syncing(_)));
+    assert_eq!(engine.advance_head(new[0], new[2]), Ok(false), "the head waits for another block");
+    assert_eq!(engine.advance_head(new[0], target), Ok(true));
+    assert_eq!(engine.heads().head, new[0]);
+    let unknown = engine.progress().unwrap().and_then(|progress| progress.unknown_head);
+    assert_eq!(unknown, Some(target), "it is still waited for");
+    assert_eq!(engine.choose_awaited(), Ok(false));
+    new[1..].iter().for_each(add);
+    assert_eq!(engine.choose_awaited(), Ok(true));
+    assert_eq!(engine.heads().head, target);
+    assert_eq!(engine.progress(), Ok(None));
+}

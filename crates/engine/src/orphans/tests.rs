@@ -121,3 +121,78 @@ fn in_any_order_payloads_end_as_they_do_in_the_chains() {
         }
     }
 }
+
+#[test]
+fn the_missing_block_is_that_of_the_chosen_head_else_of_the_newest_payload() {
+    let blocks = blocks(6);
+    let engine = engine();
+    let missing = |block: &SealedBlock, chosen_head| {
+        let (number, hash) = (Some(block.header.number), block.hash());
+        Ok(Some(MissingBlock { number, hash, chosen_head }))
+    };
+    assert_eq!(engine.missing(), Ok(None));
+    for block in &blocks[2..4] {
+        give(&engine, block);
+        assert_eq!(engine.missing(), missing(&blocks[1], None));
+    }
+    let waiting = blocks[3].hash();
+    choose(&engine, waiting);
+    assert_eq!(engine.missing(), missing(&blocks[1], Some(waiting)));
+    // Of a head whose payload has not come there is no more than the hash.
+    let unknown = blocks[5].hash();
+    choose(&engine, unknown);
+    let expected = MissingBlock { number: None, hash: unknown, chosen_head: Some(unknown) };
+    assert_eq!(engine.missing(), Ok(Some(expected)));
+    choose(&engine, engine.heads().genesis);
+    assert_eq!(engine.missing(), missing(&blocks[1], None));
+    give(&engine, &blocks[1]);
+    assert_eq!(engine.missing(), missing(&blocks[0], None));
+    give(&engine, &blocks[0]);
+    assert_eq!(engine.missing(), Ok(None));
+}
+
+#[test]
+fn payloads_run_when_the_block_that_they_wait_for_came_otherwise() {
+    let blocks = blocks(5);
+    let engine = engine();
+    for block in &blocks[1..] {
+        give(&engine, block);
+    }
+    assert_eq!(engine.run_waiting(), Ok(false));
+    assert_eq!(engine.orphans().count(), 4);
+    // They have not run with it.
+    let waiting = std::mem::take(&mut *engine.orphans());
+    assert_eq!(engine.new_checked_block(blocks[0].clone()), Ok(Verdict::Valid));
+    *engine.orphans() = waiting;
+    assert_eq!(engine.missing(), Ok(None));
+    assert_eq!(engine.run_waiting(), Ok(false));
+    assert_eq!(engine.orphans().count(), 0);
+    assert_eq!(choose(&engine, blocks[4].hash()), Verdict::Valid);
+}
+
+#[test]
+fn descendants_of_an_invalid_block_are_invalid_though_those_between_never_came() {
+    let blocks = blocks(4);
+    let bad = changed(&blocks[0], |block| block.header.state_root = B256::repeat_byte(9));
+    let between = B256::repeat_byte(7);
+    let waiting = changed(&blocks[3], |block| block.header.parent_hash = between);
+    let engine = engine();
+    assert!(matches!(give(&engine, &waiting), Verdict::Syncing(_)));
+    engine.refuse_descendant(&bad.hash(), between);
+    assert!(!engine.is_invalid(&between), "the ancestor is not known as invalid");
+    assert!(matches!(give(&engine, &bad), Verdict::Invalid { .. }));
+    engine.refuse_descendant(&bad.hash(), between);
+    assert!(engine.is_invalid(&between) && engine.is_invalid(&waiting.hash()));
+    assert_eq!(engine.missing(), Ok(None));
+    assert_eq!(give(&engine, &waiting), choose(&engine, bad.hash()));
+}
+
+/// The turn to run belongs to another one, for as long as the test has it.
+#[test]
+fn a_payload_whose_parent_is_missing_is_answered_while_a_block_runs() {
+    let blocks = blocks(3);
+    let engine = engine();
+    let _runs = engine.running();
+    assert_eq!(give(&engine, &blocks[2]), missing(&blocks[1]));
+    assert_eq!(give(&engine, &blocks[1]), missing(&blocks[0]));
+}

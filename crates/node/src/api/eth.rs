@@ -7,7 +7,7 @@ use engine::{BlockRecord, PendingBlock};
 use engine_api::json::FixedData;
 use execution::SealedBlock;
 use rpc::{Code, Error, Json, Params};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::blocks::NumberOrTag;
 use super::transactions::shown_transaction;
@@ -32,7 +32,14 @@ pub(super) fn syncing(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     let Some(progress) = api.engine.progress().map_err(refusal)? else {
         return Json::of(&false);
     };
-    Json::of(&sync_status(progress))
+    let mut status = sync_status(progress);
+    if let Some(filling) = api.backfill.as_ref().and_then(|backfill| backfill.progress()) {
+        let highest = progress.highest.max(filling.target.unwrap_or(0));
+        status["highestBlock"] = json!(U64::from(highest));
+        status["stage"] = json!(filling.stage.word());
+        status["upstream"] = json!(filling.upstream);
+    }
+    Json::of(&status)
 }
 
 /// `eth_getBlockByHash`: of any branch.

@@ -58,6 +58,7 @@ use std::sync::Arc;
 use ::pool::Pool;
 use engine::Engine;
 use engine_api::{EXCHANGE_CAPABILITIES, EngineMethod, GET_CLIENT_VERSION};
+use follow::Backfill;
 use rpc::{Code, Error, Json, Later, Method, Params, RawValue};
 use witness::StateError;
 
@@ -100,6 +101,8 @@ pub struct Api {
     bounds: CallBounds,
     /// The pool, and the bounds of what is sent to it, where there is one.
     pool: Option<(Arc<Pool>, SendBounds)>,
+    /// Fills gaps of the chain, where there are upstreams.
+    pub(crate) backfill: Option<Arc<Backfill>>,
     /// The chain for tests, where it is one.
     dev: Option<Arc<DevNode>>,
     /// The node's names, where it is one.
@@ -305,6 +308,7 @@ impl Api {
             pending_feed: None,
             bounds: CallBounds::default(),
             pool,
+            backfill: None,
             dev: None,
             pending: Arc::default(),
             filters: Arc::default(),
@@ -319,6 +323,11 @@ impl Api {
             refused: Vec::new(),
             has_page: false,
         }
+    }
+
+    /// The same, which says how gaps are filled.
+    pub(crate) fn with_backfill(self, backfill: Option<Arc<Backfill>>) -> Self {
+        Self { backfill, ..self }
     }
 
     /// The same, counted among these metrics.

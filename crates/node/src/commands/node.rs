@@ -94,6 +94,7 @@ fn node_options(args: NodeArgs) -> anyhow::Result<NodeOptions> {
         calls: args.rpc.calls(),
         batches: args.rpc.batches(),
         txpool: args.txpool.options(memory),
+        follow: args.follow.upstreams,
         dev: None,
         memory,
         metrics: args.metrics.address(),

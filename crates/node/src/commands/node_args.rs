@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use alloy_primitives::Bytes;
 use clap::{ArgAction, Args};
 use engine::EngineOptions;
+use follow::{Upstream, UpstreamOptions};
 
 use super::rpc_args::{RpcArgs, parse_method};
 use super::storage::{StorageArgs, with_default};
@@ -50,6 +51,8 @@ pub(crate) struct NodeArgs {
     pub(super) public: PublicArgs,
     #[command(flatten)]
     pub(super) authrpc: AuthrpcArgs,
+    #[command(flatten)]
+    pub(super) follow: FollowArgs,
     #[command(flatten)]
     pub(super) rpc: RpcArgs,
     #[command(flatten)]
@@ -286,6 +289,25 @@ pub(super) struct AuthrpcArgs {
     #[arg(long = "ipc.methods", value_name = "METHODS", value_delimiter = ',',
           value_parser = parse_method)]
     ipc_methods: Vec<MethodPattern>,
+}
+
+/// Other execution clients, which are asked for blocks.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Blocks that are missing")]
+pub(super) struct FollowArgs {
+    /// Execution clients that are asked for blocks that are missing, between commas: http(s):// and
+    /// ws(s):// URLs, HOST:PORT, or the paths of their Unix sockets (IPC). Each block is asked for
+    /// by hash and checked, so none of them is trusted [default: none].
+    #[arg(long = "follow", value_name = "URLS", value_delimiter = ',',
+          value_parser = parse_upstream)]
+    pub(super) upstreams: Vec<String>,
+}
+
+/// The address of an execution client.
+fn parse_upstream(text: &str) -> Result<String, String> {
+    let parsed = Upstream::parse(text.trim(), UpstreamOptions::default());
+    let expected = "expected http(s):// or ws(s)://, HOST:PORT, or the path of a Unix socket";
+    parsed.map(|_| text.trim().to_owned()).map_err(|error| format!("{expected}: {error}"))
 }
 
 /// Memory of ports and caches together, and of each port.

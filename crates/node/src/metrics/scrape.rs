@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use engine::{CacheUse, Engine, Heads};
+use follow::{Backfill, UpstreamFigures};
 use pool::{Figures, Pool, Status};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -26,6 +27,8 @@ pub(crate) struct NodeState {
     pub(crate) data_dir: PathBuf,
     /// The memory of the public port, and of the Engine API's port and the Unix socket.
     pub(crate) ports: [(&'static str, Option<PortMemory>); 2],
+    /// Fills gaps of the chain, where there are upstreams.
+    pub(crate) backfill: Option<Arc<Backfill>>,
 }
 
 /// A registry that asks this node.
@@ -52,6 +55,9 @@ impl Collector for NodeState {
         txpool(&mut out, &self.pool.figures())?;
         self.disk(&mut out)?;
         self.ports(&mut out)?;
+        if let Some(backfill) = &self.backfill {
+            follow(&mut out, backfill)?;
+        }
         for metric in process_metrics() {
             let name = format!("process_{}", metric.name);
             match metric.is_counter {
@@ -146,6 +152,31 @@ impl NodeState {
     }
 }
 
+fn follow(out: &mut Output<'_>, backfill: &Backfill) -> fmt::Result {
+    let figures = backfill.figures();
+    let labels: Vec<_> = figures.iter().map(|(name, _)| [("upstream", *name)]).collect();
+    let mut counter = |name: &str, help: &str, value: fn(&UpstreamFigures) -> u64| {
+        let values = figures.iter().map(|(_, figures)| value(figures) as f64);
+        let rows: Vec<Row<'_>> = labels.iter().map(|of| &of[..]).zip(values).collect();
+        out.counter(name, help, &rows)
+    };
+    let help = "Headers of missing blocks that an upstream gave";
+    counter("deponent_follow_headers", help, |figures| figures.headers)?;
+    let help = "Missing blocks that an upstream gave";
+    counter("deponent_follow_blocks", help, |figures| figures.blocks)?;
+    let help = "Bytes of an upstream's answers";
+    counter("deponent_follow_bytes", help, |figures| figures.bytes)?;
+    let help = "Answers of an upstream that were proven to be false";
+    counter("deponent_follow_lies", help, |figures| figures.lies)?;
+    let help = "Requests that an upstream has not answered, or with an error";
+    counter("deponent_follow_errors", help, |figures| figures.errors)?;
+    let left = backfill.progress().map_or(0, |progress| {
+        progress.target.map_or(0, |target| target.saturating_sub(progress.ran))
+    });
+    let help = "Blocks of a gap that have not run";
+    out.gauge("deponent_follow_missing_blocks", help, &one(left as f64))
+}
+
 fn txpool(out: &mut Output<'_>, figures: &Figures) -> fmt::Result {
     let mut rows = |name: &str, help: &str, kind: &'static str, rows: &[(&'static str, u64)]| {
         let labels: Vec<_> = rows.iter().map(|(value, _)| [(kind, *value)]).collect();
@@ -218,7 +249,7 @@ fn disk_use(chain: &Path) -> [DiskUse; PARTS.len()] {
 }
 
 /// Labels and a value.
-type Row<'r> = (&'r [(&'static str, &'static str)], f64);
+type Row<'r> = (&'r [(&'r str, &'r str)], f64);
 
 const fn one(value: f64) -> [Row<'static>; 1] {
     [(&[], value)]

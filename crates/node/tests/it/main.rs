@@ -16,6 +16,7 @@ mod extract;
 mod files;
 mod filled;
 mod filters;
+mod follow;
 mod fork;
 mod geth;
 mod geth_estimates;

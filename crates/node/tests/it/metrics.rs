@@ -19,7 +19,10 @@ use crate::support::*;
 
 /// A node with a port of metrics.
 pub(crate) async fn node_with_metrics(genesis: Value) -> TestNode {
-    let set = |options: &mut NodeOptions| options.metrics = Some(([127, 0, 0, 1], 0).into());
+    let set = |options: &mut NodeOptions| {
+        options.metrics = Some(([127, 0, 0, 1], 0).into());
+        options.follow = vec!["127.0.0.1:1".into()];
+    };
     TestNode::start_with(genesis, set).await
 }
 

@@ -25,6 +25,9 @@ pub struct ConnectOptions {
     pub headers: HeaderMap,
     /// Opens the connections, instead of plain ones to the address's host and port.
     pub dial: Option<Arc<dyn Dial>>,
+    /// Longest answer, in bytes; `None` is 4 GiB. Over HTTP a longer one fails its call, over a
+    /// connection that lasts it ends the connection.
+    pub answer_bytes: Option<usize>,
 }
 
 /// Opens connections for a client that has something below it which this crate does not know: TLS,

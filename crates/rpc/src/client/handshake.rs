@@ -55,5 +55,6 @@ pub(super) async fn open_websocket(
         return Err(malformed("it agrees to a WebSocket, but not to the one asked for"));
     }
     let upgraded = hyper::upgrade::on(response).await.map_err(broken)?;
-    Ok(WebSocket::after(upgraded, Role::Client, ANSWER_BYTES).await)
+    let answer_bytes = options.answer_bytes.unwrap_or(ANSWER_BYTES);
+    Ok(WebSocket::after(upgraded, Role::Client, answer_bytes).await)
 }

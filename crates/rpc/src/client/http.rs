@@ -110,7 +110,7 @@ impl Client {
     /// # Errors
     /// If the address cannot be used, or there is no connection.
     pub async fn connect_with(address: &str, options: ConnectOptions) -> Result<Self, ClientError> {
-        let ConnectOptions { secret, headers, dial } = options;
+        let ConnectOptions { secret, headers, dial, answer_bytes } = options;
         let address = Address { dial, ..Address::parse(address, "http")? };
         let kept = Some(open(&address).await?);
         Ok(Self {
@@ -119,7 +119,7 @@ impl Client {
             headers,
             call_time: CALL_TIME,
             accepted: IDENTITY,
-            answer_bytes: ANSWER_BYTES,
+            answer_bytes: answer_bytes.unwrap_or(ANSWER_BYTES),
             next_id: 1,
             kept,
             received: ReceivedFiles::default(),

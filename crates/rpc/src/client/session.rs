@@ -69,13 +69,14 @@ impl SessionClient {
         mut options: ConnectOptions,
     ) -> Result<Self, ClientError> {
         let dial = options.dial.take();
+        let answer_bytes = options.answer_bytes.unwrap_or(ANSWER_BYTES);
         let address = Address { dial, ..Address::parse(address, "ws")? };
         let (outgoing, queue) = mpsc::channel(OUTGOING_LEN);
         let routes = Arc::new(Routes { address: address.host.clone(), table: Mutex::default() });
         let driver = Arc::clone(&routes);
         if address.is_unix() {
             let socket = Socket::new(address.dial().await?, SERVER_IDLE);
-            let (reader, writer) = ipc::split(socket, ANSWER_BYTES);
+            let (reader, writer) = ipc::split(socket, answer_bytes);
             tokio::spawn(driver.converse(reader, writer, queue));
         } else {
             let opened = timeout(CALL_TIME, open_websocket(&address, &options)).await;

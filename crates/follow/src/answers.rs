@@ -1,0 +1,85 @@
+//! Headers and blocks in the answers of upstreams.
+
+use alloy_consensus::Header;
+use alloy_primitives::{B256, Bytes};
+use execution::{SealedBlock, decode_block, validate_body_roots};
+use rpc::{ClientError, read_json};
+
+use crate::error::Error;
+use crate::exchange::Exchange;
+
+/// The header in an answer with a block; `None` where that is null.
+pub(crate) fn read_header(method: &'static str, result: &str) -> Result<Option<Header>, Error> {
+    let read = read_json::<Option<alloy_rpc_types_eth::Header>>(result);
+    let header = read.map_err(|fault| Error::Unreadable { method, reason: fault.to_string() })?;
+    Ok(header.map(|header| header.inner))
+}
+
+/// The blocks with these hashes, up to the first that is missing or wrong; an error where that is
+/// the first of all.
+pub(crate) fn read_blocks(
+    form: BlockMethod,
+    exchange: &Exchange,
+    hashes: &[B256],
+) -> Result<Vec<SealedBlock>, Error> {
+    let method = form.name();
+    let results = exchange.results().map_err(|error| Error::Unanswered { method, error })?;
+    let mut blocks = Vec::with_capacity(results.len());
+    for (result, hash) in results.into_iter().zip(hashes) {
+        match read_block(form, result, *hash) {
+            Ok(block) => blocks.push(block),
+            Err(error) if blocks.is_empty() => return Err(error),
+            // It is told of when it is the first one of a request.
+            Err(_) => break,
+        }
+    }
+    Ok(blocks)
+}
+
+/// The forms in which a whole block is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlockMethod {
+    /// As RLP.
+    Raw,
+    /// As JSON, with whole transactions.
+    Json,
+}
+
+impl BlockMethod {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "debug_getRawBlock",
+            Self::Json => "eth_getBlockByHash",
+        }
+    }
+}
+
+/// The block with this hash, whose body has the roots of its header.
+fn read_block(
+    form: BlockMethod,
+    result: Result<&str, ClientError>,
+    hash: B256,
+) -> Result<SealedBlock, Error> {
+    let method = form.name();
+    let result = result.map_err(|error| Error::Unanswered { method, error })?;
+    let lie = |reason: String| Error::Lie { method, hash, reason };
+    let unreadable = |reason: String| Error::Unreadable { method, reason };
+    let block = match form {
+        BlockMethod::Raw => {
+            let rlp = read_json::<Option<Bytes>>(result);
+            let rlp = rlp.map_err(|fault| unreadable(fault.to_string()))?;
+            let rlp = rlp.ok_or(Error::Absent(hash))?;
+            decode_block(&rlp).map_err(|fault| lie(fault.to_string()))?
+        }
+        BlockMethod::Json => {
+            // Its body has the roots of its header, or it is no block there.
+            let block = files::rpc_block(result).map_err(|fault| unreadable(fault.to_string()))?;
+            block.ok_or(Error::Absent(hash))?
+        }
+    };
+    if block.hash() != hash {
+        return Err(lie(format!("its header hashes to {}", block.hash())));
+    }
+    validate_body_roots(&block).map_err(|fault| lie(fault.to_string()))?;
+    Ok(block)
+}

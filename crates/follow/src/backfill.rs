@@ -1,0 +1,275 @@
+//! Gaps of a chain, found and filled one after the other.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use alloy_primitives::B256;
+use engine::{ChainEvent, Engine, Missing, MissingBlock};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+
+use crate::descent::{Descent, DescentEnd};
+use crate::figures::UpstreamFigures;
+use crate::forward::{Forward, ForwardEnd};
+use crate::route::Route;
+use crate::status::{Progress, SharedProgress, Stage};
+use crate::upstream::Upstream;
+
+/// Fills the gaps of a chain, as long as it is not stopped: the block that is missing
+/// ([`Engine::missing`]) and its ancestors are asked for by hash, back to the first that is known,
+/// and run from there on. Answers to the consensus client wait for none of it.
+#[derive(Debug)]
+pub struct Backfill {
+    upstreams: Arc<[Upstream]>,
+    progress: Arc<SharedProgress>,
+    stop: watch::Sender<bool>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Backfill {
+    /// Begins on the tokio runtime of the caller.
+    pub fn start(engine: Arc<Engine>, upstreams: Vec<Upstream>) -> Self {
+        let upstreams: Arc<[Upstream]> = upstreams.into();
+        let (progress, wake) = (Arc::<SharedProgress>::default(), Arc::<Notify>::default());
+        let notify = wake.clone();
+        engine.on_event(move |event| {
+            if matches!(event, ChainEvent::Behind | ChainEvent::Chosen(_)) {
+                notify.notify_one();
+            }
+        });
+        let (stop, stopped) = watch::channel(false);
+        let filler = Filler {
+            engine,
+            upstreams: upstreams.clone(),
+            progress: progress.clone(),
+            wake,
+            route: Route::default(),
+        };
+        let task = Mutex::new(Some(tokio::spawn(filler.run(stopped))));
+        Self { upstreams, progress, stop, task }
+    }
+
+    /// The gap that is filled now; `None` without one.
+    pub fn progress(&self) -> Option<Progress> {
+        self.progress.get()
+    }
+
+    /// The upstreams, in the order in which they were given.
+    pub fn upstreams(&self) -> &[Upstream] {
+        &self.upstreams
+    }
+
+    /// The names of the upstreams, and what they have given.
+    pub fn figures(&self) -> Vec<(&str, UpstreamFigures)> {
+        self.upstreams.iter().map(|upstream| (upstream.name(), upstream.figures())).collect()
+    }
+
+    /// Stops, and returns when no block runs any more.
+    pub async fn stop(&self) {
+        self.stop.send_replace(true);
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task {
+            // A panic in it has been told.
+            task.await.unwrap_or_default();
+        }
+    }
+}
+
+impl Drop for Backfill {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+/// How the filling of a gap has ended.
+#[derive(Debug)]
+enum FillEnd {
+    /// It is filled.
+    Filled,
+    /// Another block is missing now.
+    Moved,
+    /// It cannot be filled, for this reason; `invalid` is a block in it that breaks a rule.
+    GivenUp { reason: String, invalid: Option<B256> },
+}
+
+struct Filler {
+    engine: Arc<Engine>,
+    upstreams: Arc<[Upstream]>,
+    progress: Arc<SharedProgress>,
+    /// Told when another block may be missing.
+    wake: Arc<Notify>,
+    /// The hashes of the last gap, as far as they are known.
+    route: Route,
+}
+
+impl Filler {
+    async fn run(mut self, mut stopped: watch::Receiver<bool>) {
+        let mut given_up = None;
+        loop {
+            let missing = self.missing().filter(|missing| given_up != Some(missing.hash));
+            let Some(missing) = missing else {
+                self.progress.set(None);
+                tokio::select! {
+                    () = self.wake.notified() => continue,
+                    _ = stopped.wait_for(|stopped| *stopped) => return,
+                }
+            };
+            let end = self.fill(missing, &mut stopped).await;
+            if *stopped.borrow() {
+                return;
+            }
+            match end {
+                FillEnd::Moved => {}
+                FillEnd::Filled => {
+                    self.route = Route::default();
+                    self.finish().await;
+                }
+                FillEnd::GivenUp { reason, invalid } => {
+                    tracing::error!(
+                        missing = missing.number, missing_hash = %missing.hash, reason,
+                        "a gap cannot be filled"
+                    );
+                    given_up = Some(missing.hash);
+                    if let Some(invalid) = invalid {
+                        self.refuse(invalid, missing.hash).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The block that is missing; the log says why it is not known.
+    fn missing(&self) -> Option<MissingBlock> {
+        self.engine.missing().unwrap_or_else(|error| {
+            tracing::error!(%error, "it is not known whether a block is missing");
+            None
+        })
+    }
+
+    async fn fill(
+        &mut self,
+        missing: MissingBlock,
+        stopped: &mut watch::Receiver<bool>,
+    ) -> FillEnd {
+        let (engine, wake, start) = (self.engine.clone(), self.wake.clone(), Instant::now());
+        let head = engine.heads().head;
+        let starting = engine.number(&head).ok().flatten().unwrap_or(0);
+        let before = self.progress.get().map(|progress| progress.starting);
+        if before.is_none() {
+            let upstreams: Vec<_> = self.upstreams.iter().map(Upstream::name).collect();
+            tracing::info!(
+                missing = missing.number, missing_hash = %missing.hash, head = starting,
+                upstreams = upstreams.join(","), "a gap is filled"
+            );
+        }
+        self.progress.set(Some(Progress {
+            stage: Stage::Headers,
+            starting: before.unwrap_or(starting),
+            target: missing.number,
+            target_hash: missing.hash,
+            hashes: 0,
+            ran: starting,
+            upstream: None,
+        }));
+        let moved = moved(&engine, &wake, missing.hash);
+        tokio::pin!(moved);
+        let mut descent = Descent {
+            engine: &engine,
+            upstreams: &self.upstreams,
+            progress: &self.progress,
+            known: std::mem::take(&mut self.route),
+            route: Route::default(),
+        };
+        let end = tokio::select! {
+            end = descent.run(missing) => Some(end),
+            () = &mut moved => None,
+            _ = stopped.wait_for(|stopped| *stopped) => None,
+        };
+        self.route = match end {
+            Some(DescentEnd::Joined) => descent.route,
+            _ => descent.kept(),
+        };
+        match end {
+            None => return FillEnd::Moved,
+            Some(DescentEnd::Joined) => {}
+            Some(DescentEnd::Invalid(invalid)) => {
+                let reason = format!("its ancestor {invalid} was found invalid");
+                return FillEnd::GivenUp { reason, invalid: Some(invalid) };
+            }
+            Some(DescentEnd::NoWay(reason)) => return FillEnd::GivenUp { reason, invalid: None },
+        }
+        let forward = Forward::start(&engine, &self.upstreams, &self.progress, missing.hash);
+        let end = forward.run(&mut self.route, async {
+            tokio::select! {
+                () = moved => {}
+                _ = stopped.wait_for(|stopped| *stopped) => {}
+            }
+        });
+        let end = end.await;
+        self.ended(end, start)
+    }
+
+    /// Says in the log what has run.
+    fn ended(&self, end: ForwardEnd, start: Instant) -> FillEnd {
+        match end {
+            ForwardEnd::Stopped => FillEnd::Moved,
+            ForwardEnd::Done { blocks, number } => {
+                let seconds = start.elapsed().as_secs_f64();
+                let blocks_per_s = (blocks as f64 / seconds.max(1e-3)).round();
+                let seconds = (seconds * 10.0).round() / 10.0;
+                tracing::info!(number, blocks, seconds, blocks_per_s, "the gap is filled");
+                FillEnd::Filled
+            }
+            ForwardEnd::Invalid { number, hash, reason } => {
+                let reason = format!(
+                    "block {number}, {hash}, is invalid, and so is all that stands on it: {reason}"
+                );
+                FillEnd::GivenUp { reason, invalid: Some(hash) }
+            }
+            ForwardEnd::Stuck(missing @ Missing::State { .. }) => {
+                let reason = format!("{missing}; it branches off too far back");
+                FillEnd::GivenUp { reason, invalid: None }
+            }
+            ForwardEnd::Stuck(missing) => {
+                FillEnd::GivenUp { reason: missing.to_string(), invalid: None }
+            }
+            ForwardEnd::Failed(error) => {
+                FillEnd::GivenUp { reason: error.to_string(), invalid: None }
+            }
+        }
+    }
+
+    /// Runs what has waited for the gap, and follows the fork choice that has.
+    async fn finish(&self) {
+        let engine = self.engine.clone();
+        let finished = tokio::task::spawn_blocking(move || {
+            while engine.run_waiting()? {}
+            engine.choose_awaited()
+        });
+        if let Err(error) = finished.await.expect("it does not panic") {
+            tracing::error!(%error, "what has waited for a gap cannot run");
+        }
+    }
+
+    /// Has the engine answer INVALID for a block that stands on one which breaks a rule.
+    async fn refuse(&self, ancestor: B256, hash: B256) {
+        let engine = self.engine.clone();
+        let refused =
+            tokio::task::spawn_blocking(move || engine.refuse_descendant(&ancestor, hash));
+        refused.await.expect("it does not panic");
+    }
+}
+
+/// Waits until another block is missing than this one, or none.
+async fn moved(engine: &Engine, wake: &Notify, hash: B256) {
+    loop {
+        wake.notified().await;
+        match engine.missing() {
+            Ok(Some(missing)) if missing.hash == hash => {}
+            // A gap whose block came otherwise is filled at once.
+            Ok(None) if engine.number(&hash).is_ok_and(|number| number.is_none()) => return,
+            Ok(None) => {}
+            _ => return,
+        }
+    }
+}

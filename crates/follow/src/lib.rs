@@ -1,0 +1,27 @@
+//! Gaps of a chain, filled from other execution clients.
+//!
+//! An [`Upstream`] is an execution client that is asked over JSON-RPC. Headers and blocks are asked
+//! for by hash and checked against it, so that none is trusted: the worst that one can do is not to
+//! answer. After an error or a lie it is left alone for a while. [`Backfill`] finds the gaps of an
+//! [`engine::Engine`] and fills them.
+
+mod answers;
+mod backfill;
+mod descent;
+mod error;
+mod exchange;
+mod figures;
+mod forward;
+mod health;
+pub mod limits;
+mod progress_log;
+mod route;
+mod status;
+mod turns;
+mod upstream;
+
+pub use backfill::Backfill;
+pub use error::Error;
+pub use figures::UpstreamFigures;
+pub use status::{Progress, Stage};
+pub use upstream::{Upstream, UpstreamOptions};

@@ -1,0 +1,51 @@
+//! Which upstream is asked next.
+
+use std::time::Duration;
+
+use rpc::LogThrottle;
+use tokio::time::sleep;
+
+use crate::upstream::Upstream;
+
+/// The place of the upstream that is asked next: of those that may be asked, and of which `is_free`
+/// is true, the one with the fewest failures, and of these the one with the most free turns.
+pub(crate) fn next(upstreams: &[Upstream], is_free: impl Fn(usize) -> bool) -> Option<usize> {
+    let may =
+        |(place, upstream): &(usize, &Upstream)| upstream.pause().is_zero() && is_free(*place);
+    let order = |(_, upstream): &(usize, &Upstream)| {
+        (upstream.failures(), usize::MAX - upstream.free_turns())
+    };
+    upstreams.iter().enumerate().filter(may).min_by_key(order).map(|(place, _)| place)
+}
+
+/// How long it takes until one may be asked.
+pub(crate) fn pause(upstreams: &[Upstream]) -> Duration {
+    upstreams.iter().map(Upstream::pause).min().unwrap_or(Duration::MAX)
+}
+
+/// Waits until an upstream may be asked, and gives its place. The log says once a minute that none
+/// may be.
+pub(crate) async fn wait(upstreams: &[Upstream], log: &LogThrottle) -> usize {
+    loop {
+        if let Some(place) = next(upstreams, |_| true) {
+            return place;
+        }
+        let pause = pause(upstreams);
+        say_none(upstreams, log);
+        sleep(pause).await;
+    }
+}
+
+/// Says that none may be asked, where all have failed more than once.
+pub(crate) fn say_none(upstreams: &[Upstream], log: &LogThrottle) {
+    let failures = upstreams.iter().map(Upstream::failures).min().unwrap_or(0);
+    if failures > 1 && log.is_due() {
+        let again_in = format!("{:.1?}", pause(upstreams));
+        tracing::warn!(
+            upstreams = upstreams.len(),
+            failures,
+            again_in,
+            "no upstream of --follow answers: the gap stays until one does"
+        );
+    }
+}

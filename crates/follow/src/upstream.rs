@@ -1,0 +1,413 @@
+//! One execution client that is asked for headers and blocks.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use alloy_consensus::Header;
+use alloy_primitives::{B256, U64};
+use client::{Connection, EndpointAddress};
+use execution::SealedBlock;
+use rpc::{ClientError, LogThrottle, RawValue, SessionClient, read_json, shown_address};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::answers::{BlockMethod, read_blocks, read_header};
+use crate::error::Error;
+use crate::exchange::Exchange;
+use crate::figures::{Counters, UpstreamFigures};
+use crate::health::Health;
+use crate::limits;
+
+/// The bounds of an [`Upstream`]; the default ones are those of [`limits`].
+#[derive(Debug, Clone, Copy)]
+pub struct UpstreamOptions {
+    /// Bound of a request, with the time to open a connection.
+    pub request_time: Duration,
+    /// Bytes of an answer at most.
+    pub answer_bytes: usize,
+    /// The pause after a first error or lie, which each further one doubles.
+    pub first_pause: Duration,
+    /// The longest pause.
+    pub most_pause: Duration,
+}
+
+impl Default for UpstreamOptions {
+    fn default() -> Self {
+        Self {
+            request_time: limits::REQUEST_TIME,
+            answer_bytes: limits::ANSWER_BYTES,
+            first_pause: limits::FIRST_PAUSE,
+            most_pause: limits::MOST_PAUSE,
+        }
+    }
+}
+
+/// An execution client that is asked for headers and blocks over HTTP, WebSocket or a Unix socket.
+///
+/// Connections are opened when they are needed, [`limits::REQUESTS`] at most. Whatever is asked for
+/// by hash is checked against it. After an error or a lie it should be left alone for as long as
+/// [`pause`](Self::pause) says. It needs a tokio runtime with time and I/O.
+pub struct Upstream {
+    name: String,
+    address: EndpointAddress,
+    options: UpstreamOptions,
+    /// Connections without a request.
+    idle: Mutex<Vec<Connection>>,
+    turns: Semaphore,
+    health: Mutex<Health>,
+    /// Whether it may have `debug_getRawBlock`.
+    has_raw_blocks: AtomicBool,
+    /// Calls in a message at most: fewer where it has refused more.
+    batch_len: AtomicUsize,
+    counters: Counters,
+    error_log: LogThrottle,
+}
+
+impl Upstream {
+    /// The client at an address: a URL of http(s) or ws(s), `HOST:PORT`, or the path of a Unix
+    /// socket. It is not called yet.
+    ///
+    /// # Errors
+    /// [`ClientError::Address`] if the text is none of these.
+    pub fn parse(text: &str, options: UpstreamOptions) -> Result<Self, ClientError> {
+        let address = EndpointAddress::parse(text, None, None)?;
+        Ok(Self {
+            name: shown_origin(text),
+            address,
+            options,
+            idle: Mutex::default(),
+            turns: Semaphore::new(limits::REQUESTS),
+            health: Mutex::new(Health::new(options.first_pause, options.most_pause)),
+            has_raw_blocks: AtomicBool::new(true),
+            batch_len: AtomicUsize::new(limits::HEADERS),
+            counters: Counters::default(),
+            error_log: LogThrottle::minutely(),
+        })
+    }
+
+    /// Where it is, without the password and the path of its URL, which may be secrets.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its counters since the start.
+    pub fn figures(&self) -> UpstreamFigures {
+        self.counters.figures()
+    }
+
+    /// How long it is to be left alone; zero where it may be asked.
+    pub fn pause(&self) -> Duration {
+        self.health().pause(Instant::now())
+    }
+
+    /// Errors and lies since its last good answer.
+    pub fn failures(&self) -> u32 {
+        self.health().failures()
+    }
+
+    /// Requests that can be made without waiting for others.
+    pub fn free_turns(&self) -> usize {
+        self.turns.available_permits()
+    }
+
+    /// Whether its connections last, so that subscriptions can be made.
+    pub const fn is_session(&self) -> bool {
+        self.address.is_session()
+    }
+
+    /// A connection of its own for subscriptions; `None` over HTTP.
+    ///
+    /// # Errors
+    /// If no server listens there, or it refuses a WebSocket.
+    pub async fn session(&self) -> Result<Option<SessionClient>, Error> {
+        if !self.is_session() {
+            return Ok(None);
+        }
+        let method = "connecting";
+        let opened = timeout(self.options.request_time, self.open()).await;
+        let opened = opened.unwrap_or_else(|_| Err(self.late()));
+        match self.settled(opened.map_err(|error| Error::Unanswered { method, error }))? {
+            Connection::Session(client) => Ok(Some(client)),
+            Connection::Http(_) => Ok(None),
+        }
+    }
+
+    /// The result of a call. Nothing of it is checked.
+    ///
+    /// # Errors
+    /// [`Error::Unanswered`], [`Error::Unreadable`].
+    pub async fn call<T: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        params: impl Serialize,
+    ) -> Result<T, Error> {
+        let answer = async {
+            let params = [raw(&params)];
+            let exchange = self.exchange(method, &params).await?;
+            let mut results = exchange.results().map_err(unanswered(method))?;
+            let result = results.pop().expect("a call has a result").map_err(unanswered(method))?;
+            read_json(result)
+                .map_err(|fault| Error::Unreadable { method, reason: fault.to_string() })
+        };
+        self.settled(answer.await)
+    }
+
+    /// The header of the block with this hash.
+    ///
+    /// # Errors
+    /// [`Error::Absent`] where it has none, [`Error::Lie`] where the header has another hash.
+    pub async fn header(&self, hash: B256) -> Result<Header, Error> {
+        let header = async {
+            let method = "eth_getBlockByHash";
+            let params = [raw(&(hash, false))];
+            let exchange = self.exchange(method, &params).await?;
+            let mut results = exchange.results().map_err(unanswered(method))?;
+            let result = results.pop().expect("a call has a result").map_err(unanswered(method))?;
+            let header = read_header(method, result)?.ok_or(Error::Absent(hash))?;
+            match header.hash_slow() {
+                got if got != hash => {
+                    let reason = format!("its header hashes to {got}");
+                    Err(Error::Lie { method, hash, reason })
+                }
+                _ => Ok(header),
+            }
+        };
+        let header = self.settled(header.await)?;
+        Counters::add(&self.counters.headers, 1);
+        Ok(header)
+    }
+
+    /// The header of the block that it has under a tag, as `latest`. It is trusted with that.
+    ///
+    /// # Errors
+    /// [`Error::Unanswered`], [`Error::Unreadable`].
+    pub async fn header_at(&self, tag: &str) -> Result<Option<Header>, Error> {
+        let header = async {
+            let method = "eth_getBlockByNumber";
+            let params = [raw(&(tag, false))];
+            let exchange = self.exchange(method, &params).await?;
+            let mut results = exchange.results().map_err(unanswered(method))?;
+            let result = results.pop().expect("a call has a result").map_err(unanswered(method))?;
+            read_header(method, result)
+        };
+        self.settled(header.await)
+    }
+
+    /// The headers that it has under the numbers from `number` downwards, `count` at most, with
+    /// their hashes; it ends where it has none. Whether they are the right ones, the caller finds.
+    ///
+    /// # Errors
+    /// [`Error::Unanswered`], [`Error::Unreadable`].
+    pub async fn headers_down(
+        &self,
+        number: u64,
+        count: usize,
+    ) -> Result<Vec<(B256, Header)>, Error> {
+        let headers = async {
+            let method = "eth_getBlockByNumber";
+            let numbers = (0..count as u64).map_while(|back| number.checked_sub(back));
+            let params: Vec<_> = numbers.map(|number| raw(&(U64::from(number), false))).collect();
+            let exchange = self.batch(method, &params).await?;
+            let mut headers = Vec::new();
+            for result in exchange.results().map_err(unanswered(method))? {
+                match result {
+                    Ok(result) => match read_header(method, result)? {
+                        Some(header) => headers.push((header.hash_slow(), header)),
+                        None => break,
+                    },
+                    Err(error) if headers.is_empty() => {
+                        return Err(Error::Unanswered { method, error });
+                    }
+                    Err(_) => break,
+                }
+            }
+            Ok(headers)
+        };
+        self.settled(headers.await)
+    }
+
+    /// Notes that so many headers of [`headers_down`](Self::headers_down) were the right ones.
+    pub fn used_headers(&self, count: usize) {
+        Counters::add(&self.counters.headers, count);
+    }
+
+    /// Blocks with these hashes, from the first on, as many as it gives in one answer; their bodies
+    /// have the roots of their headers.
+    ///
+    /// # Errors
+    /// Why there is not even the first; the reason why there is not one more comes with the next
+    /// request.
+    pub async fn blocks(&self, hashes: &[B256]) -> Result<Vec<SealedBlock>, Error> {
+        let blocks = self.some_blocks(hashes).await;
+        let blocks = self.settled(blocks)?;
+        Counters::add(&self.counters.blocks, blocks.len());
+        Ok(blocks)
+    }
+
+    /// As RLP where it has that, else as JSON.
+    async fn some_blocks(&self, hashes: &[B256]) -> Result<Vec<SealedBlock>, Error> {
+        if !self.has_raw_blocks.load(Ordering::Relaxed) {
+            return self.blocks_as(BlockMethod::Json, hashes).await;
+        }
+        let refused = match self.blocks_as(BlockMethod::Raw, hashes).await {
+            Err(error @ Error::Unanswered { error: ClientError::Rpc(_), .. }) => error,
+            blocks => return blocks,
+        };
+        // That it does not have the method, or that it does not have the block: the other method
+        // tells.
+        match self.blocks_as(BlockMethod::Json, hashes).await {
+            Ok(blocks) => {
+                self.has_raw_blocks.store(false, Ordering::Relaxed);
+                let upstream = &self.name;
+                tracing::info!(upstream, %refused, "an upstream gives blocks as JSON alone");
+                Ok(blocks)
+            }
+            error => error,
+        }
+    }
+
+    async fn blocks_as(
+        &self,
+        form: BlockMethod,
+        hashes: &[B256],
+    ) -> Result<Vec<SealedBlock>, Error> {
+        let params = hashes.iter().map(|hash| match form {
+            BlockMethod::Raw => raw(&[hash]),
+            BlockMethod::Json => raw(&(hash, true)),
+        });
+        let exchange = self.batch(form.name(), &params.collect::<Vec<_>>()).await?;
+        let hashes = hashes.to_vec();
+        // A millisecond for each block, in which this thread could answer others.
+        let read = tokio::task::spawn_blocking(move || read_blocks(form, &exchange, &hashes));
+        read.await.expect("reading does not panic")
+    }
+
+    /// Calls a method for each of these parameters, from the first on as many as it takes in a
+    /// message.
+    async fn batch(
+        &self,
+        method: &'static str,
+        params: &[Box<RawValue>],
+    ) -> Result<Exchange, Error> {
+        loop {
+            let len = params.len().min(self.batch_len.load(Ordering::Relaxed));
+            let is_refused = match self.exchange(method, &params[..len]).await {
+                Ok(exchange) => match exchange.results() {
+                    Err(ClientError::Rpc(_)) => true,
+                    _ => return Ok(exchange),
+                },
+                Err(Error::Unanswered { error: ClientError::TooLong { .. }, .. }) if len > 1 => {
+                    true
+                }
+                Err(error) => return Err(error),
+            };
+            if is_refused {
+                self.batch_len.store((len / 2).max(1), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Sends a message and waits for its answer.
+    async fn exchange(
+        &self,
+        method: &'static str,
+        params: &[Box<RawValue>],
+    ) -> Result<Exchange, Error> {
+        let _turn = self.turns.acquire().await.expect("it is never closed");
+        let answer = async {
+            let idle = self.idle().pop();
+            if let Some(mut connection) = idle {
+                match Exchange::make(&mut connection, method, params).await {
+                    // It was closed while nothing was asked for.
+                    Err(ClientError::Closed { .. }) => {}
+                    exchange => return self.done(exchange, connection),
+                }
+            }
+            let mut connection = self.open().await?;
+            let exchange = Exchange::make(&mut connection, method, params).await;
+            self.done(exchange, connection)
+        };
+        let answer = timeout(self.options.request_time, answer).await;
+        let exchange = answer.unwrap_or_else(|_| Err(self.late())).map_err(unanswered(method))?;
+        Counters::add(&self.counters.bytes, exchange.bytes());
+        Ok(exchange)
+    }
+
+    /// Keeps the connection of an answer for the next request.
+    fn done(
+        &self,
+        exchange: Result<Exchange, ClientError>,
+        connection: Connection,
+    ) -> Result<Exchange, ClientError> {
+        if exchange.is_ok() {
+            self.idle().push(connection);
+        }
+        exchange
+    }
+
+    async fn open(&self) -> Result<Connection, ClientError> {
+        self.address.open(self.options.request_time, self.options.answer_bytes).await
+    }
+
+    fn late(&self) -> ClientError {
+        ClientError::Timeout { address: self.name.clone(), limit: self.options.request_time }
+    }
+
+    /// Counts an answer, and says in the log why there is none.
+    fn settled<T>(&self, answer: Result<T, Error>) -> Result<T, Error> {
+        let error = match answer {
+            Ok(answer) => {
+                self.health().succeeded(Instant::now());
+                return Ok(answer);
+            }
+            Err(error) => error,
+        };
+        let is_lie = error.is_lie();
+        let counter = if is_lie { &self.counters.lies } else { &self.counters.errors };
+        Counters::add(counter, 1);
+        let pause = self.health().failed(Instant::now());
+        if let Some(count) = self.error_log.count() {
+            let again_in = format!("{pause:.1?}");
+            tracing::warn!(
+                upstream = self.name, %error, is_lie, failures = count, again_in,
+                "an upstream has not given what it was asked for"
+            );
+        }
+        Err(error)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+fn unanswered(method: &'static str) -> impl Fn(ClientError) -> Error {
+    move |error| Error::Unanswered { method, error }
+}
+
+/// Parameters as JSON.
+fn raw(params: &impl Serialize) -> Box<RawValue> {
+    serde_json::value::to_raw_value(params).expect("they have a JSON form")
+}
+
+/// An address without the password and the path of a URL.
+fn shown_origin(text: &str) -> String {
+    let shown = shown_address(text);
+    let Some(host) = shown.find("://").map(|at| at + 3) else { return shown };
+    let end = shown[host..].find(['/', '?']).map_or(shown.len(), |at| host + at);
+    shown[..end].to_owned()
+}

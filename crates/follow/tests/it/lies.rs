@@ -1,0 +1,282 @@
+//! Upstreams that lie, stall, break off, contradict each other or vanish: the worst that one can do
+//! is not to answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use deponent_follow::UpstreamOptions;
+use engine::Verdict;
+use serde_json::{Value, json};
+use testing::Random;
+
+use crate::support::*;
+
+/// A chain comes from an honest upstream, though a bad one is asked first. The bad one's figures:
+/// lies and errors.
+async fn beside_an_honest_one(manner: Manner, options: UpstreamOptions) -> (u64, u64) {
+    let blocks = chain(80);
+    let bad = Server::with(&blocks).and(manner);
+    let good = Server::with(&blocks);
+    let engine = engine();
+    let backfill = follow_with(&engine, &[&bad, &good], options);
+    choose(&engine, blocks[79].hash());
+    until_valid(&engine, &blocks[79]).await;
+    until_idle(&backfill).await;
+    assert_eq!(engine.heads().head, blocks[79].hash());
+    let figures = backfill.figures()[0].1;
+    backfill.stop().await;
+    // Whatever waits is let go.
+    bad.be(Manner::Honest);
+    (figures.lies, figures.errors)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_block_for_a_hash_is_a_lie() {
+    let (lies, _) = beside_an_honest_one(Manner::WrongBlock, quick()).await;
+    assert!(lies > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_header_with_a_wrong_body_is_a_lie() {
+    let (lies, _) = beside_an_honest_one(Manner::WrongBody, quick()).await;
+    assert!(lies > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_says_nothing_is_left_after_its_time() {
+    let options = UpstreamOptions { request_time: Duration::from_millis(500), ..quick() };
+    let (lies, errors) = beside_an_honest_one(Manner::Stall, options).await;
+    assert!(lies == 0 && errors > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_breaks_off_is_an_error() {
+    let (lies, errors) = beside_an_honest_one(Manner::Truncated, quick()).await;
+    assert!(lies == 0 && errors > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_more_is_read_of_a_huge_answer_than_may_come() {
+    let options = UpstreamOptions { answer_bytes: 1 << 20, ..quick() };
+    let (lies, errors) = beside_an_honest_one(Manner::Huge(4 << 20), options).await;
+    assert!(lies == 0 && errors > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_not_there_is_an_error() {
+    let (lies, errors) = beside_an_honest_one(Manner::Gone, quick()).await;
+    assert!(lies == 0 && errors > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_liar_is_left_alone() {
+    let blocks = chain(80);
+    let bad = Server::with(&blocks).and(Manner::WrongBody);
+    let good = Server::with(&blocks).and(Manner::HeldFrom(81));
+    let hour = Duration::from_secs(3600);
+    let options = UpstreamOptions { first_pause: hour, most_pause: hour, ..quick() };
+    let engine = engine();
+    let backfill = follow_with(&engine, &[&bad, &good], options);
+    choose(&engine, blocks[79].hash());
+    until_valid(&engine, &blocks[79]).await;
+    // Headers it tells truly; of blocks there are so many requests on their way at a time.
+    assert!(
+        bad.asked().len() <= deponent_follow::limits::REQUESTS * deponent_follow::limits::BLOCKS
+    );
+    let figures = backfill.figures()[0].1;
+    assert!((1..=deponent_follow::limits::REQUESTS as u64).contains(&figures.lies), "{figures:?}");
+    // The lie of an hour ago is not forgotten.
+    let messages = bad.messages();
+    let more = {
+        let maker = crate::support::engine();
+        blocks.iter().for_each(|block| {
+            maker.new_block(block.clone()).unwrap();
+        });
+        branch(&maker, blocks[79].hash(), 0, 20)
+    };
+    good.add(&more);
+    good.be(Manner::Honest);
+    choose(&engine, more[19].hash());
+    until_valid(&engine, &more[19]).await;
+    assert_eq!(bad.messages(), messages);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_vanishes_half_way_and_comes_back_goes_on() {
+    let blocks = chain(300);
+    let server = Server::with(&blocks).and(Manner::HeldFrom(150));
+    let engine = engine();
+    let backfill = follow(&engine, &[&server]);
+    choose(&engine, blocks[299].hash());
+    until_valid(&engine, &blocks[100]).await;
+    server.be(Manner::Gone);
+    until("it is missed", || backfill.figures()[0].1.errors > 1).await;
+    assert!(backfill.progress().is_some());
+    server.be(Manner::Honest);
+    until_valid(&engine, &blocks[299]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_that_contradict_each_other_the_hash_decides() {
+    let maker = engine();
+    let trunk = branch(&maker, maker.heads().genesis, 0, 50);
+    let left = branch(&maker, trunk[49].hash(), 1, 60);
+    let right = branch(&maker, trunk[49].hash(), 2, 60);
+    let servers = [Server::with(&trunk), Server::with(&trunk)];
+    servers[0].add(&left);
+    servers[1].add(&right);
+    for (branch, other) in [(&left, &right), (&right, &left)] {
+        let engine = engine();
+        let backfill = follow(&engine, &[&servers[0], &servers[1]]);
+        choose(&engine, branch[59].hash());
+        until_valid(&engine, &branch[59]).await;
+        until_idle(&backfill).await;
+        assert_eq!(engine.heads().head, branch[59].hash());
+        assert_eq!(engine.number(&other[0].hash()), Ok(None));
+        assert!(backfill.figures().iter().all(|(_, figures)| figures.lies == 0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_of_another_network_ends_at_the_first_block() {
+    let blocks = chain(30);
+    let foreign = {
+        let maker = engine_of(7);
+        branch(&maker, maker.heads().genesis, 0, 300)
+    };
+    let server = Server::with(&foreign);
+    let engine = engine();
+    let backfill = follow(&engine, &[&server]);
+    choose(&engine, foreign[299].hash());
+    until("all headers were asked for", || server.headers() >= 300).await;
+    until_idle(&backfill).await;
+    assert!(server.asked().is_empty(), "no block of it");
+    // The next gap is filled.
+    server.add(&blocks);
+    choose(&engine, blocks[29].hash());
+    until_valid(&engine, &blocks[29]).await;
+}
+
+/// Each header has the hash that its child names, and its number never falls.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_without_end_has_one() {
+    let first = chain(1).remove(0);
+    let mut endless = vec![changed(&first, |block| block.header.number = 1_000)];
+    for tag in 0..100_u8 {
+        let parent = endless[endless.len() - 1].hash();
+        endless.push(changed(&first, |block| {
+            block.header.number = 1_000;
+            block.header.parent_hash = parent;
+            block.header.extra_data = vec![tag].into();
+        }));
+    }
+    let server = Server::with(&endless);
+    let engine = engine();
+    let backfill = follow(&engine, &[&server]);
+    choose(&engine, endless[100].hash());
+    until("it was asked for", || server.headers() > 0).await;
+    until_idle(&backfill).await;
+    assert!(server.headers() < 20, "{}", server.headers());
+
+    // Further than is followed back.
+    let far = changed(&first, |block| block.header.number = 5_000_000);
+    let server = Server::with(&[far.clone()]);
+    let backfill = follow(&engine, &[&server]);
+    choose(&engine, far.hash());
+    until("it was asked for", || server.headers() > 0).await;
+    until_idle(&backfill).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invalid_block_ends_the_filling_and_all_above_it_is_invalid() {
+    let maker = engine();
+    let mut blocks = branch(&maker, maker.heads().genesis, 0, 40);
+    // With another state root; those above stand on it.
+    for number in 20..40 {
+        let parent = blocks[number - 1].hash();
+        blocks[number] = changed(&blocks[number], |block| {
+            if number == 20 {
+                block.header.state_root = B256::repeat_byte(9);
+            } else {
+                block.header.parent_hash = parent;
+            }
+        });
+    }
+    let server = Server::with(&blocks[..39]);
+    let engine = engine();
+    let backfill = follow(&engine, &[&server]);
+    assert!(matches!(give(&engine, &blocks[39]), Verdict::Syncing(_)));
+    let last = blocks[39].hash();
+    until("it is found invalid", || engine.is_invalid(&last)).await;
+    until_idle(&backfill).await;
+    for block in [&blocks[20], &blocks[38], &blocks[39]] {
+        let Verdict::Invalid { latest_valid_hash, .. } = choose(&engine, block.hash()) else {
+            panic!("block {} is not invalid", block.header.number)
+        };
+        assert_eq!(latest_valid_hash, Some(blocks[19].hash()));
+    }
+    assert!(engine.number(&blocks[19].hash()).unwrap().is_some());
+}
+
+/// A slow twin: an engine that is given all blocks in their order. Upstreams answer at random with
+/// the truth, nothing, an error, another block, or the end of the connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn random_chains_from_random_upstreams_end_as_they_do_in_the_chains() {
+    let mut random = Random::seeded();
+    for _ in 0..testing::rounds("DEPONENT_FOLLOWS", 4, 40) {
+        let maker = engine();
+        let mut all = vec![];
+        let mut hashes = vec![maker.heads().genesis];
+        for tag in 0..40_u8 {
+            let back = random.below(hashes.len().min(4));
+            let block = extend(&maker, hashes[hashes.len() - 1 - back], tag);
+            hashes.push(block.hash());
+            all.push(block);
+        }
+        let servers: Vec<_> = (0..3)
+            .map(|_| {
+                let server = Server::with(&all);
+                let (seed, calls) = (random.number(), Arc::new(AtomicUsize::new(0)));
+                let blocks = all.clone();
+                server.and(Manner::Says(Box::new(move |method, _| {
+                    let call = calls.fetch_add(1, Ordering::Relaxed) as u64;
+                    let mixed = (seed ^ call.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 7;
+                    fault(method, mixed % 8, &blocks[mixed as usize % blocks.len()])
+                })))
+            })
+            .collect();
+        let engine = engine();
+        let backfill = follow(&engine, &[&servers[0], &servers[1], &servers[2]]);
+        for _ in 0..4 {
+            let target = &all[random.below(all.len())];
+            choose(&engine, target.hash());
+            until_valid(&engine, target).await;
+            until_idle(&backfill).await;
+            assert_eq!(engine.heads().head, target.hash());
+            let mut block = target.hash();
+            while block != engine.heads().genesis {
+                let record = engine.block(block).unwrap().expect("an ancestor");
+                assert_eq!(record.block, maker.block(block).unwrap().expect("made").block);
+                assert_eq!(engine.witness(block).unwrap(), maker.witness(block).unwrap());
+                block = record.block.header.parent_hash;
+            }
+        }
+        backfill.stop().await;
+    }
+}
+
+/// An answer that is not the right one, in five of eight cases.
+fn fault(method: &str, kind: u64, other: &execution::SealedBlock) -> Option<Value> {
+    match (kind, method) {
+        (0, _) => Some(Value::Null),
+        (1, _) => Some(json!({"error": {"code": -32005, "message": "too many requests"}})),
+        (2, "debug_getRawBlock") => Some(json!("0xc0ff")),
+        (3, "debug_getRawBlock") => {
+            Some(json!(alloy_primitives::Bytes::from(alloy_rlp::encode(&**other))))
+        }
+        (2 | 3, _) => Some(shown_header(&other.header)),
+        _ => None,
+    }
+}

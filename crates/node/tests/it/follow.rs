@@ -1,0 +1,268 @@
+//! Blocks that are missing come from other execution clients: from geth over its three transports,
+//! and real spans from a node of our own. Runs beside geth when a geth binary is there: `GETH`, on
+//! the path, or where `go install` puts it.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use alloy_primitives::{B256, Bytes, TxKind};
+use alloy_rpc_types_engine::{ForkchoiceState, PayloadAttributes};
+use deponent_node::demo::World;
+use engine::{Engine, Genesis, Verdict};
+use execution::{ChainSpec, SealedBlock};
+use files::{BlockForm, BlockReader, BlockWriter, ExportBlock};
+use rpc::Client;
+use serde_json::{Value, json};
+use testing::geth::Geth;
+use testing::rounds;
+
+use crate::geth::{LEDGER, world};
+use crate::support::TestNode;
+
+/// How long a test waits for what is to happen.
+const PATIENCE: Duration = Duration::from_secs(580);
+
+/// Blocks of a chain, each with a transaction that stores and three that only pay.
+fn chain(world: &World, count: u32) -> Vec<SealedBlock> {
+    let chain = ChainSpec::from_config(&world.genesis.config).expect("rules");
+    let maker = Engine::new(chain.clone(), Genesis::new(&world.genesis, &chain).expect("a block"));
+    let maker = maker.expect("an engine");
+    let (mut parent, mut nonce) = (maker.heads().genesis, 0);
+    let mut blocks = Vec::new();
+    for number in 1..=u64::from(count) {
+        let mut sign = |to, input: Bytes| {
+            nonce += 1;
+            world.sign(nonce - 1, to, input, 100_000).expect("signs")
+        };
+        let slot = [B256::with_last_byte(number as u8), B256::with_last_byte(7)].concat();
+        let mut transactions = vec![sign(TxKind::Call(LEDGER), slot.into())];
+        for account in 0..3 {
+            let to = B256::with_last_byte(0x80 + account);
+            let to = alloy_primitives::Address::from_word(to);
+            transactions.push(sign(TxKind::Call(to), Bytes::new()));
+        }
+        let attributes = PayloadAttributes {
+            timestamp: world.genesis.timestamp + 12 * number,
+            prev_randao: B256::repeat_byte(1),
+            suggested_fee_recipient: LEDGER,
+            withdrawals: Some(Vec::new()),
+            parent_beacon_block_root: Some(B256::repeat_byte(2)),
+            slot_number: None,
+            target_gas_limit: None,
+        };
+        let built = maker.build(parent, attributes, transactions, Bytes::new()).expect("builds");
+        parent = built.block.hash();
+        assert_eq!(maker.new_block(built.block.clone()).expect("a verdict"), Verdict::Valid);
+        blocks.push(built.block);
+    }
+    blocks
+}
+
+/// Waits until a block is the head of a node.
+async fn until_head(engine: &Engine, head: B256) {
+    let start = Instant::now();
+    while engine.heads().head != head {
+        assert!(start.elapsed() < PATIENCE, "block {head} never became the head");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn write_chain(path: &Path, blocks: &[SealedBlock]) {
+    let mut writer = BlockWriter::create(path, BlockForm::Rlp).expect("a file");
+    for block in blocks {
+        let export = ExportBlock { block, requests: None, access_list: None };
+        writer.write(export).expect("written");
+    }
+    writer.finish().expect("written");
+}
+
+/// A node of ours that follows this upstream, told of a head and of the next payload. The time that
+/// it took.
+async fn caught_up(world: &World, url: &str, blocks: &[SealedBlock]) -> Duration {
+    let genesis = serde_json::to_value(&world.genesis).expect("JSON");
+    let follow = vec![url.to_owned()];
+    let mut node = TestNode::start_with(genesis, |options| options.follow = follow).await;
+    let (next, gap) = blocks.split_last().expect("there are blocks");
+    let head = gap.last().expect("there are blocks").hash();
+    let start = Instant::now();
+    let params = json!([crate::support::state(&json!(head)), null]);
+    let answer = node.ok("engine_forkchoiceUpdatedV3", params).await;
+    assert_eq!(answer["payloadStatus"]["status"], "SYNCING", "{answer}");
+    until_head(node.node.engine(), head).await;
+    let took = start.elapsed();
+    assert_eq!(node.public("eth_syncing", json!([])).await.expect("an answer"), json!(false));
+    let params = payload_params(next);
+    let status = node.ok("engine_newPayloadV4", params).await;
+    assert_eq!(status["status"], "VALID", "{url}: {status}");
+    node.node.stop().await;
+    took
+}
+
+/// The parameters of `engine_newPayloadV4` for a block without requests.
+fn payload_params(block: &SealedBlock) -> Value {
+    use alloy_rpc_types_engine::ExecutionPayloadV3;
+    let payload = ExecutionPayloadV3::from_block_unchecked(block.hash(), block);
+    let root = block.header.parent_beacon_block_root;
+    json!([payload, [], root, []])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn geth_is_followed_over_http_websocket_and_ipc() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| folder.path().join(name);
+    let Some(geth) = Geth::find(path("genesis.json")) else { return };
+    let world = world(0);
+    let count = rounds("DEPONENT_FOLLOW_BLOCKS", 300, 5_000);
+    let blocks = chain(&world, count + 1);
+    std::fs::write(path("genesis.json"), serde_json::to_vec(&world.genesis).expect("JSON"))
+        .expect("written");
+    std::fs::write(path("secret.hex"), "7".repeat(64)).expect("written");
+    write_chain(&path("chain.rlp"), &blocks[..count as usize]);
+    geth.import(&path("geth"), &path("chain.rlp"));
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let port = port.expect("a free port").port().to_string();
+    let ipc = path("geth.ipc").display().to_string();
+    let public = ["--http", "--http.api", "eth,debug", "--http.port", &port, "--ipcpath", &ipc];
+    let websocket = ["--ws", "--ws.api", "eth,debug", "--ws.port", &port];
+    let arguments = [&public[..], &websocket, &["--gcmode", "archive"]].concat();
+    let _running = geth.start(&path("geth"), &path("secret.hex"), &arguments);
+    let imported = {
+        let start = Instant::now();
+        let mut import = Command::new(env!("CARGO_BIN_EXE_deponent"));
+        import.arg("import").arg("--chain").arg(path("genesis.json"));
+        import.arg("--datadir").arg(path("imported")).arg(path("chain.rlp"));
+        let output = import.output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        start.elapsed()
+    };
+    let rate = |took: Duration| (f64::from(count) / took.as_secs_f64()).round();
+    println!("{count} blocks: import {} blocks/s", rate(imported));
+    for url in [format!("http://127.0.0.1:{port}"), format!("ws://127.0.0.1:{port}"), ipc.clone()] {
+        let took = caught_up(&world, &url, &blocks).await;
+        println!("{count} blocks: {url} {} blocks/s", rate(took));
+    }
+}
+
+/// Real spans, and the chains of hive: our own node has them, and another one follows it.
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_chains_come_over_from_a_node_of_ours() {
+    let Some(fixtures) = testing::fixtures() else { return };
+    for name in ["execution-apis/tests", "geth-ethtest", "hivechain-osaka-200", "hive-sync"] {
+        let folder = fixtures.join(name);
+        let genesis = std::fs::read_to_string(folder.join("genesis.json")).expect("a file");
+        let genesis: Value = serde_json::from_str(&genesis).expect("JSON");
+        let upstream = TestNode::start(genesis.clone()).await;
+        let mut last = upstream.node.engine().heads().genesis;
+        let mut count = 0;
+        for found in BlockReader::open(&folder.join("chain.rlp")).expect("a file") {
+            let block = found.expect("a block").block;
+            if block.header.number == 0 {
+                continue;
+            }
+            last = block.hash();
+            count += 1;
+            let verdict = upstream.node.engine().new_block(block).expect("a verdict");
+            assert_eq!(verdict, Verdict::Valid, "{name}");
+        }
+        choose(upstream.node.engine(), last);
+        let address = upstream.node.http_addr.to_string();
+        let node = TestNode::start_with(genesis, |options| options.follow = vec![address]).await;
+        let state = ForkchoiceState { head_block_hash: last, ..ForkchoiceState::default() };
+        let verdict = node.node.engine().forkchoice_updated(state, None).expect("an answer");
+        assert!(matches!(verdict.verdict, Verdict::Syncing(_)), "{name}: {verdict:?}");
+        until_head(node.node.engine(), last).await;
+        assert!(node.node.engine().witness(last).expect("kept").is_some(), "{name}");
+        println!("{name}: {count} blocks");
+        node.node.stop().await;
+        upstream.node.stop().await;
+    }
+}
+
+fn choose(engine: &Engine, head: B256) {
+    let state = ForkchoiceState { head_block_hash: head, ..ForkchoiceState::default() };
+    assert!(engine.choose_head(state).expect("an answer").is_applied);
+}
+
+/// A process that is killed, and the files that it leaves.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.0.kill().unwrap_or_default();
+        self.0.wait().expect("it ends");
+    }
+}
+
+/// Starts the program on a data directory, and connects to its engine port.
+async fn started(folder: &Path, upstream: &str) -> (Killed, Client, PathBuf) {
+    let data = folder.join("data");
+    let log = folder.join("log");
+    let ipc = data.join("deponent.ipc");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    command.arg("node").arg("--chain").arg(folder.join("genesis.json"));
+    command.arg("--datadir").arg(&data).args(["--follow", upstream]);
+    command.args(["--authrpc.port", "0", "--http.port", "0", "--log.file"]).arg(&log);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let process = Killed(command.spawn().expect("it starts"));
+    let start = Instant::now();
+    let address = format!("unix:{}", ipc.display());
+    let client = loop {
+        match Client::connect(&address, None).await {
+            Ok(client) => break client,
+            Err(error) => assert!(start.elapsed() < PATIENCE, "it does not start: {error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    (process, client, log)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_killed_half_way_goes_on() {
+    let world = world(0);
+    let blocks = chain(&world, 600);
+    let folder = tempfile::tempdir().expect("a directory");
+    let genesis = serde_json::to_value(&world.genesis).expect("JSON");
+    std::fs::write(folder.path().join("genesis.json"), genesis.to_string()).expect("written");
+    let upstream = TestNode::start(genesis).await;
+    for block in &blocks {
+        upstream.node.engine().new_block(block.clone()).expect("a verdict");
+    }
+    let last = blocks[599].hash();
+    choose(upstream.node.engine(), last);
+    let address = upstream.node.http_addr.to_string();
+    let number = async |client: &mut Client| -> u64 {
+        let number: String = client.call("eth_blockNumber", ()).await.expect("an answer");
+        u64::from_str_radix(&number[2..], 16).expect("a number")
+    };
+    let fork_choice = json!([crate::support::state(&json!(last)), null]);
+    let mut reached = 0;
+    for round in 0..5 {
+        let (process, mut client, log) = started(folder.path(), &address).await;
+        let at_start = number(&mut client).await;
+        assert!(at_start >= reached, "what was the head is lost: {at_start}, {reached}");
+        let method = "engine_forkchoiceUpdatedV3";
+        let answer: Value = client.call(method, fork_choice.clone()).await.expect("an answer");
+        let start = Instant::now();
+        if answer["payloadStatus"]["status"] == "SYNCING" {
+            let wanted = if round == 4 { 600 } else { (at_start + 64).min(600) };
+            while number(&mut client).await < wanted {
+                assert!(start.elapsed() < PATIENCE, "{}", read(&log));
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        reached = number(&mut client).await;
+        // Without a word: as a power cut of the process.
+        drop(process);
+    }
+    let (_process, mut client, log) = started(folder.path(), &address).await;
+    let answer: Value =
+        client.call("engine_forkchoiceUpdatedV3", fork_choice).await.expect("an answer");
+    assert_eq!(answer["payloadStatus"]["status"], "VALID", "{answer}, {}", read(&log));
+    upstream.node.stop().await;
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
