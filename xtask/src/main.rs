@@ -31,6 +31,8 @@ cargo xtask bench crowd [..]           a thousand small calls beside a witness o
                                        `cargo xtask bench help` says more
 cargo xtask attack [NAME..]            attacks on a node over loopback: the memory and the times
                                        they reach, beside its bounds (docs/design/limits.md)
+cargo xtask devnet [--help | ..]       beacon nodes of Prysm with nodes of ours: a fork, absences,
+                                       kills (integrations/consensus/README.md)
 cargo xtask dist [--binary FILE] [--check | --files]
                                        the archive of a release and the Debian package, in
                                        target/dist, of a release build or of FILE; --check looks at
@@ -56,7 +58,8 @@ fn main() -> ExitCode {
         ["conformance", directory] => conformance::run(directory, None),
         ["conformance", directory, filter] => conformance::run(directory, Some(filter)),
         ["bench", rest @ ..] => bench::run(rest),
-        ["attack", names @ ..] => attack(names),
+        ["attack", names @ ..] => example("attack", names),
+        ["devnet", rest @ ..] => example("devnet", rest),
         ["dist", rest @ ..] => dist::run_with(rest),
         ["picture"] => bench::picture(),
         ["help" | "--help" | "-h"] => {
@@ -74,11 +77,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// `cargo xtask attack`: the program, and the example of its package that attacks it.
-fn attack(names: &[&str]) -> Result<(), Failure> {
+/// `cargo xtask attack` and `devnet`: the program, and an example of its package that runs it.
+fn example(name: &str, arguments: &[&str]) -> Result<(), Failure> {
     run(cargo(&["build", "--release", "--package", "deponent-node"]))?;
-    let example = ["run", "--release", "--package", "deponent-node", "--example", "attack", "--"];
-    run(cargo(&[&example, names].concat()))
+    let example = ["run", "--release", "--package", "deponent-node", "--example", name, "--"];
+    run(cargo(&[&example, arguments].concat()))
 }
 
 /// Why a command ends, and with which exit status.

@@ -10,6 +10,7 @@ mod client;
 mod commands;
 mod dashboard;
 mod dev;
+mod devnet;
 mod engine_api;
 mod examples;
 mod extract;

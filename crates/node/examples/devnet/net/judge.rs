@@ -1,0 +1,158 @@
+//! The verdict on what the programs have said, and on the blocks.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use super::Net;
+use super::chain::FOLLOW_DISTANCE;
+use super::pair::Pair;
+
+/// Parts of warnings and errors of a beacon node that are not about its execution client, or are
+/// as they should be, each with the reason.
+const BEACON_WORDS: [(&str, &str); 11] = [
+    (r#""prefix":"p2p""#, "a network of few peers, some of which are away"),
+    ("Running on custom Ethereum network", "the configuration is a file"),
+    ("Disabled feature flag", "QUIC is off"),
+    ("No bootstrap addresses supplied", "peers are given one by one"),
+    ("insecure gRPC server", "validators are on this machine"),
+    ("Subscribing to all attestation subnets", "a network of few peers"),
+    ("could not check if block arrived early", "it starts before the genesis"),
+    ("Voting period before genesis", "votes on deposits begin after the follow distance"),
+    ("Failed to fetch data column sidecars", "peers have not had them yet; it asks again"),
+    (BLOBS, "it had the blobs of a block from a peer, and ended its own request for them"),
+    (COLUMNS, "it had the columns of a block from a peer, and ended its own request for its blobs"),
+];
+
+/// The end of a request for blobs, by the beacon node: the block was there before the answer.
+const BLOBS: &str =
+    r#"context canceled","level":"error","msg":"Failed to reconstruct blob sidecars""#;
+const COLUMNS: &str = r#"context canceled","level":"error","msg":"Failed to process data column"#;
+
+/// An error of a beacon node while the chain has fewer blocks than the follow distance: no deposit
+/// can be old enough yet.
+const YOUNG: &str = "Beacon node is not respecting the follow distance";
+
+/// A warning of a beacon node whose execution client has no block of the last five minutes.
+const OLD: &str = "Execution client is not syncing";
+
+/// As [`BEACON_WORDS`], of the node.
+const NODE_WORDS: [(&str, &str); 1] =
+    [("the head was set by hand", "a scenario moves the head back")];
+
+/// Parts of refusals of transactions that are as they should be.
+const REFUSALS: [&str; 0] = [];
+
+/// Transactions that the nodes refused, and should not have.
+pub(super) fn of_traffic(net: &Net) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (traffic, pair) in net.traffic.iter().zip(&net.pairs) {
+        let tally = traffic.tally();
+        net.say(format!("{} transactions were sent to node {}", tally.sent, pair.name));
+        for (words, count) in &tally.refused {
+            if !REFUSALS.iter().any(|known| words.contains(known)) {
+                faults.push(format!("node {} refused {count} times: {words}", pair.name));
+            }
+        }
+    }
+    faults
+}
+
+/// Lines for the transcript about the logs of a pair, and the faults in them.
+pub(super) fn of_logs(pair: &Pair) -> (Vec<String>, Vec<String>) {
+    let mut faults = Vec::new();
+    let mut excused = BTreeMap::<&str, usize>::new();
+    let (beacon, node) = (pair.lines(0), pair.lines(1));
+    let of_beacon = beacon.iter().filter(|line| is_bad_of_beacon(line));
+    let of_node = node.iter().filter(|line| is_bad_of_node(line));
+    let bad = of_beacon
+        .map(|line| ("beacon", line, reason_of_beacon(pair.name, line)))
+        .chain(of_node.map(|line| ("node", line, reason(line, &NODE_WORDS))));
+    for (program, line, reason) in bad {
+        match reason {
+            Some(reason) => *excused.entry(reason).or_default() += 1,
+            None => faults.push(format!("{program}-{}: {line}", pair.name)),
+        }
+    }
+    let mut words = vec![format!(
+        "pair {}: {} lines of the beacon node and {} of the node were judged",
+        pair.name,
+        beacon.len(),
+        node.len()
+    )];
+    words.extend(excused.iter().map(|(reason, count)| format!("  {count} excused: {reason}")));
+    (words, faults)
+}
+
+fn reason(line: &str, known: &[(&str, &'static str)]) -> Option<&'static str> {
+    known.iter().find(|(part, _)| line.contains(part)).map(|(_, reason)| *reason)
+}
+
+fn reason_of_beacon(pair: &str, line: &str) -> Option<&'static str> {
+    let fields: Value = serde_json::from_str(line).unwrap_or_default();
+    let is_young = |number: u64| line.contains(YOUNG) && number <= FOLLOW_DISTANCE;
+    if fields["lastBlockNumber"].as_u64().is_some_and(is_young) {
+        return Some("the chain has fewer blocks than the follow distance");
+    }
+    if pair == "c" && line.contains(OLD) {
+        return Some("a fresh pair, whose newest block is more than five minutes old");
+    }
+    reason(line, &BEACON_WORDS)
+}
+
+/// Whether a line, an object of JSON, is a warning or an error, or is no line of the log at all.
+fn is_bad_of_beacon(line: &str) -> bool {
+    let Ok(line) = serde_json::from_str::<Value>(line) else { return !line.is_empty() };
+    !matches!(line["level"].as_str(), Some("info" | "debug" | "trace"))
+}
+
+fn is_bad_of_node(line: &str) -> bool {
+    let is_level = |word: &str| ["WARN", "ERROR"].contains(&word);
+    line.split_whitespace().take(3).any(is_level) || line.contains("panicked at")
+}
+
+/// Counts of some blocks.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    blocks: u64,
+    /// Transactions of each type.
+    types: BTreeMap<String, u64>,
+    withdrawals: u64,
+    /// Numbers of those without a transaction.
+    pub(super) empty: Vec<u64>,
+}
+
+impl Blocks {
+    /// Adds a block with its transactions.
+    pub(super) fn add(&mut self, number: u64, block: &Value) {
+        let list = |name: &str| block[name].as_array().map_or(&[][..], Vec::as_slice);
+        self.blocks += 1;
+        self.withdrawals += list("withdrawals").len() as u64;
+        if list("transactions").is_empty() {
+            self.empty.push(number);
+        }
+        for transaction in list("transactions") {
+            let kind = transaction["type"].as_str().unwrap_or("none").to_owned();
+            *self.types.entry(kind).or_default() += 1;
+        }
+    }
+
+    /// Whether nearly all have transactions. A beacon node that asks for a payload and for its
+    /// contents at once, as in the first slot and where the block before came late, gets the empty
+    /// one: no other is built within 10 ms.
+    pub(super) const fn is_full(&self) -> bool {
+        self.empty.len() as u64 <= 1 + self.blocks / 20
+    }
+}
+
+impl fmt::Display for Blocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let types: Vec<_> =
+            self.types.iter().map(|(kind, count)| format!("{count} of {kind}")).collect();
+        let types = types.join(", ");
+        let Self { blocks, withdrawals, .. } = self;
+        write!(f, "{blocks}, the same everywhere; by type {types}; {withdrawals} withdrawals")?;
+        write!(f, "; without a transaction: {:?}", self.empty)
+    }
+}
