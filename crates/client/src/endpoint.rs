@@ -15,6 +15,7 @@ use rpc::{
     shown_address,
 };
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::tls::TlsDial;
@@ -192,6 +193,36 @@ impl Endpoint {
         let result = response::result(&answer)?;
         let start = result.as_ptr() as usize - answer.as_ptr() as usize;
         Ok(answer.slice(start..start + result.len()).into())
+    }
+
+    /// Subscribes by a method, and hands over each value, or `None` where there was none for
+    /// `idle`, until it is told to end, by `false`.
+    ///
+    /// # Errors
+    /// [`ClientError::Rpc`] if the endpoint refuses, as one over HTTP always does; others if the
+    /// connection or the subscription ends.
+    pub fn follow<T: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        params: impl Serialize,
+        idle: Duration,
+        mut next: impl FnMut(Option<T>) -> bool,
+    ) -> Result<(), ClientError> {
+        let Connection::Session(client) = &self.client else {
+            return Err(ClientError::Rpc(rpc::Error::method_not_found(method)));
+        };
+        self.runtime.block_on(async {
+            let mut values = client.subscribe(method, params).await?;
+            loop {
+                let value = match tokio::time::timeout(idle, values.next()).await {
+                    Ok(value) => Some(value?),
+                    Err(_) => None,
+                };
+                if !next(value) {
+                    return Ok(());
+                }
+            }
+        })
     }
 
     /// Lets time pass between two calls, in which a WebSocket's pings are answered.

@@ -168,7 +168,10 @@ pub fn main() -> ExitCode {
     }
     raise_open_files();
     let outcome = match command {
-        Command::Node(args) => commands::run_node(*args, reload_log_level),
+        Command::Node(args) => {
+            let given = flags::given(&Cli::command(), &matches);
+            commands::run_node(*args, &given, reload_log_level)
+        }
         Command::Dev(args) => commands::run_dev(*args),
         Command::Config(args) => print_config(&args, &matches),
         Command::Completions { shell } => {

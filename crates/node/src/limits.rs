@@ -385,3 +385,65 @@ pub(crate) const FORK_CACHE_BYTES: u64 = 1 << 30;
 
 /// Files of one block's: beyond them they are made one.
 pub(crate) const FORK_CACHE_FILES: usize = 16;
+
+/// Blocks of a node without a state: those whose header and verdict are kept, a day and three hours
+/// of mainnet, and those that may wait.
+pub(crate) const STATELESS_BLOCKS: usize = 8192;
+
+/// Bytes of the newest blocks that are kept whole: some dozen of mainnet.
+pub(crate) const STATELESS_BODY_BYTES: usize = 8 << 20;
+
+/// Bytes of blocks that wait: beyond them the highest are fetched again when it is their turn.
+pub(crate) const STATELESS_PAYLOAD_BYTES: usize = 32 << 20;
+
+/// Blocks behind a valid one whose witnesses are fetched at a time.
+pub(crate) const STATELESS_AHEAD: usize = 4;
+
+/// Bytes of witnesses beyond which no other is fetched ahead: some of mainnet.
+pub(crate) const STATELESS_AHEAD_BYTES: usize = 24 << 20;
+
+/// Bytes of an answer with an ordinary witness, in JSON: one of mainnet has 5 to 15 MB.
+pub(crate) const STATELESS_ANSWER_BYTES: usize = 48 << 20;
+
+/// Bytes of the longest answer, of which one at a time is read: a witness of 128 MB in hex.
+pub(crate) const STATELESS_LONGEST_ANSWER_BYTES: usize = 256 << 20;
+
+/// Bytes of codes that are kept for witnesses that lack them.
+pub(crate) const STATELESS_CODE_BYTES: usize = 16 << 20;
+
+/// How long a payload waits for its verdict: half of the eight seconds that the Engine API gives
+/// to `engine_newPayload`.
+pub(crate) const STATELESS_VERDICT_TIME: Duration = Duration::from_secs(4);
+
+/// How long a call to a source may take.
+pub(crate) const STATELESS_CALL_TIME: Duration = Duration::from_secs(20);
+
+/// How long one source has time to answer before another is asked as well.
+pub(crate) const STATELESS_HEDGE_TIME: Duration = Duration::from_secs(1);
+
+/// Half of the first pause before a source is asked again that does not have a witness yet.
+pub(crate) const STATELESS_ABSENT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The age of a payload from which on its witness is asked for seldom: a slot of mainnet.
+pub(crate) const STATELESS_RECENT_TIME: Duration = Duration::from_secs(12);
+
+/// The first pause after an answer that cannot be used, or none; it doubles with each.
+pub(crate) const STATELESS_FAILED_PAUSE: Duration = Duration::from_millis(250);
+
+/// The same after a witness that was refused.
+pub(crate) const STATELESS_REFUSED_PAUSE: Duration = Duration::from_millis(500);
+
+/// The longest of these pauses.
+pub(crate) const STATELESS_LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// By how much later a source is asked for each bad witness since its last good one.
+pub(crate) const STATELESS_DISTRUST: Duration = Duration::from_millis(200);
+
+/// How long a block of another branch waits.
+pub(crate) const STATELESS_WAITING_TIME: Duration = Duration::from_secs(15 * 60);
+
+/// The most sources of witnesses, each with two threads.
+pub(crate) const STATELESS_SOURCES: usize = 8;
+
+/// Bytes of memory of the ports of a node without a state, where no flag says another.
+pub(crate) const STATELESS_PORT_BYTES: u64 = 128 << 20;

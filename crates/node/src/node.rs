@@ -1,19 +1,16 @@
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use dev::{DevChain, missing_contracts};
 use engine::{Engine, EngineOptions};
 use follow::{Backfill, Upstream, UpstreamOptions};
 use pool::Pool;
-use rpc::{AllowedOrigins, Handler, JwtSecret, Limits, Listener, PortMemory, ServerOptions, serve};
+use rpc::{AllowedOrigins, JwtSecret, Limits, PortMemory, ServerOptions};
 use state::Options as DatabaseOptions;
-use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::allocator;
@@ -31,6 +28,7 @@ use crate::node_record::NodeRecord;
 use crate::observe::{BlockLog, ClientWatch, NodeCondition, Observer, SlowBlocks};
 use crate::pending_feed::{PendingFeed, PendingThread};
 use crate::pool_feed::{PoolFeed, TxpoolOptions, pool_of};
+use crate::ports::{Ports, bind_socket, given_secret};
 use crate::priority::lower_priority;
 use crate::traces::{TraceOptions, Tracer};
 
@@ -186,9 +184,7 @@ pub struct Node {
     pub jwt: JwtSecret,
     engine: Arc<Engine>,
     dev: Option<Arc<DevNode>>,
-    /// Dropped to stop the ports.
-    stop: watch::Sender<()>,
-    ports: JoinSet<()>,
+    ports: Ports,
     faults: Faults,
     condition: Arc<NodeCondition>,
     /// Fills gaps of the chain, where there are upstreams.
@@ -213,7 +209,7 @@ impl Node {
         let NodeOptions { genesis, data_dir, http, engine, ipc, jwt_file, testing, .. } = options;
         let (files, min_free) = (data_dir.clone(), options.min_free_bytes);
         prepare(&files, genesis.is_some(), min_free)?;
-        let given = given_secret(jwt_file)?;
+        let given = given_secret(jwt_file.as_deref())?;
         let storage = (options.database, options.engine_options);
         let chain = open_chain(genesis, data_dir, storage, options.dev.clone()).await?;
         let (faults, mut watch) = watch_disk(&chain, &files, min_free);
@@ -244,8 +240,7 @@ impl Node {
             jwt,
             engine: chain.clone(),
             dev: dev.clone(),
-            stop: watch::Sender::new(()),
-            ports: JoinSet::new(),
+            ports: Ports::new(),
             faults,
             condition: condition.clone(),
             backfill: backfill.clone(),
@@ -264,10 +259,11 @@ impl Node {
             let (engine, backfill) = (chain.clone(), backfill.clone());
             let state = NodeState { engine, pool, data_dir: files, ports, backfill };
             let port = MetricsPort::new(metrics.clone(), state);
-            node.listen_for_scrapes(address, options.metrics_origins, port).await?;
+            let metrics = node.ports.listen_for_scrapes(address, options.metrics_origins, port);
+            node.metrics_addr = Some(metrics.await?);
         }
         let api = offer(Api::engine_port(chain.clone(), testing));
-        node.engine_addr = node.listen(engine, authenticated, api).await?;
+        node.engine_addr = node.ports.listen(engine, authenticated, api).await?;
         let http = PublicPort { address: http, offered: options.http_offered };
         let public_ports = [options.offers_http.then_some(http), options.websocket];
         let api =
@@ -298,17 +294,12 @@ impl Node {
 
     /// Stops listening, lets running calls finish, and returns when they have.
     pub async fn stop(self) {
-        let Self { stop, mut ports, ipc_path, condition, backfill, .. } = self;
+        let Self { ports, ipc_path, condition, backfill, .. } = self;
         condition.stop();
         if let Some(backfill) = backfill {
             backfill.stop().await;
         }
-        drop(stop);
-        if let Some(path) = ipc_path {
-            // The socket may have been removed already.
-            std::fs::remove_file(path).unwrap_or_default();
-        }
-        while ports.join_next().await.is_some() {}
+        ports.stop(ipc_path.as_deref()).await;
     }
 
     /// Listens on the public ports that there are to be.
@@ -322,23 +313,10 @@ impl Node {
         for (port, listening) in ports.into_iter().zip(&mut listening) {
             let Some(PublicPort { address, offered }) = port else { continue };
             let api = api().with_filters(Arc::clone(&filters)).only(offered);
-            *listening = Some(self.listen(address, options.clone(), api).await?);
+            *listening = Some(self.ports.listen(address, options.clone(), api).await?);
         }
         self.http_addr = listening[0].unwrap_or(self.http_addr);
         self.websocket_addr = listening[1];
-        Ok(())
-    }
-
-    /// Listens on the port of metrics.
-    async fn listen_for_scrapes(
-        &mut self,
-        address: SocketAddr,
-        origins: AllowedOrigins,
-        port: MetricsPort,
-    ) -> anyhow::Result<()> {
-        let options = ServerOptions::new(None, MetricsPort::limits());
-        let options = ServerOptions { origins, ..options };
-        self.metrics_addr = Some(self.listen(address, options, port).await?);
         Ok(())
     }
 
@@ -349,35 +327,9 @@ impl Node {
         options: ServerOptions,
         api: Api,
     ) -> anyhow::Result<()> {
-        self.serve(bind_socket(&path)?, options, api);
+        self.ports.serve(bind_socket(&path)?, options, api);
         self.ipc_path = Some(path);
         Ok(())
-    }
-
-    async fn listen(
-        &mut self,
-        address: SocketAddr,
-        options: ServerOptions,
-        handler: impl Handler,
-    ) -> anyhow::Result<SocketAddr> {
-        // Its sockets are polled by the runtime in which it is bound.
-        let listener = runtime_of(&options)
-            .spawn(TcpListener::bind(address))
-            .await?
-            .with_context(|| format!("cannot listen on {address}"))?;
-        let address = listener.local_addr()?;
-        self.serve(listener.into(), options, handler);
-        Ok(address)
-    }
-
-    fn serve(&mut self, listener: Listener, options: ServerOptions, handler: impl Handler) {
-        let mut stopped = self.stop.subscribe();
-        let runtime = runtime_of(&options);
-        let serving = async move {
-            let stopped = async { while stopped.changed().await.is_ok() {} };
-            serve(listener, options, Arc::new(handler), stopped).await;
-        };
-        self.ports.spawn_on(serving, &runtime);
     }
 }
 
@@ -411,32 +363,6 @@ async fn open_chain(
         })
     };
     Ok(Arc::new(tokio::task::spawn_blocking(open).await??))
-}
-
-/// The secret in a file that the caller names.
-fn given_secret(file: Option<PathBuf>) -> anyhow::Result<Option<JwtSecret>> {
-    file.map(|file| JwtSecret::load(&file)).transpose().context("--authrpc.jwtsecret")
-}
-
-/// Listens on a Unix socket. A file that is no socket is never replaced.
-fn bind_socket(path: &Path) -> anyhow::Result<Listener> {
-    let found = std::fs::symlink_metadata(path).map(|found| found.file_type());
-    if let Some(found) = found.ok().filter(|found| !found.is_socket()) {
-        let kind = match (found.is_dir(), found.is_symlink()) {
-            (true, _) => "directory",
-            (_, true) => "link",
-            _ => "file",
-        };
-        bail!(
-            "cannot listen on {}: it is a {kind}, and no socket. Name another path with --ipcpath, \
-             or remove the {kind}; --ipcdisable starts without a socket",
-            path.display()
-        );
-    }
-    let listener = rpc::bind_unix(path).with_context(|| {
-        format!("cannot listen on the socket {}: see --ipcpath and --ipcdisable", path.display())
-    })?;
-    Ok(listener.into())
 }
 
 /// Waits for faults of the disk, and looks at its free space if some is to stay free.
@@ -513,12 +439,12 @@ fn pool_observers(engine: &Arc<Engine>, pending: &PendingFeed) -> Vec<Box<dyn Ob
 }
 
 /// Any name and no web page, for ports that web pages cannot use.
-fn any_name() -> AllowedOrigins {
+pub(crate) fn any_name() -> AllowedOrigins {
     AllowedOrigins { hosts: vec!["*".into()], ..AllowedOrigins::default() }
 }
 
 /// The options of the public port, the Engine API's port and the Unix socket.
-fn port_options(
+pub(crate) fn port_options(
     memory: &NodeMemory,
     batches: BatchBounds,
     zstd: bool,
@@ -537,11 +463,6 @@ fn port_options(
     let trusted = ServerOptions { memory: shared, origins, ..ServerOptions::new(None, limits) };
     let authenticated = ServerOptions { jwt: Some(jwt), ..trusted.clone() };
     [ServerOptions { calls: Some(calls), ..public }, authenticated, trusted]
-}
-
-/// The runtime in which a port is served: that of its calls.
-fn runtime_of(options: &ServerOptions) -> Handle {
-    options.calls.clone().unwrap_or_else(Handle::current)
 }
 
 /// The threads that serve the public port and run its calls, below blocks in priority. The other
@@ -577,30 +498,5 @@ impl Drop for PublicCalls {
     fn drop(&mut self) {
         // Without waiting for calls: that may be where waiting is not allowed.
         self.0.take().expect("dropped once").shutdown_background();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_file_that_is_no_socket_is_named_and_stays() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
-        std::fs::write(&file, "kept").expect("written");
-        std::os::unix::fs::symlink(&file, &link).expect("a link");
-        for (path, kind) in
-            [(&file, "a file,"), (&link, "a link"), (&directory.path().into(), "a directory")]
-        {
-            let said = bind_socket(path).expect_err("no socket").to_string();
-            for words in [kind, "--ipcpath", path.to_str().expect("UTF-8")] {
-                assert!(said.contains(words), "{words}: {said}");
-            }
-        }
-        assert_eq!(std::fs::read_to_string(&file).expect("there"), "kept");
-        let socket = directory.path().join("socket");
-        drop(bind_socket(&socket).expect("a new one"));
-        bind_socket(&socket).expect("one that is left over");
     }
 }

@@ -24,6 +24,7 @@ use crate::limits::VERIFY_FILE_BYTES;
 mod endpoint;
 mod report;
 
+pub(crate) use endpoint::BlockSource;
 use report::Report;
 
 /// The arguments of `deponent verify`.
@@ -400,6 +401,18 @@ fn number(json: &str) -> anyhow::Result<Option<u64>> {
     };
     let number = u64::from_str_radix(digits, 16);
     Ok(Some(number.with_context(|| format!("{} is no number of 64 bits", quote(json)))?))
+}
+
+/// The block in a file of a block with its witness; `None` where it has none.
+///
+/// # Errors
+/// If there is something in its place that is no block.
+pub(crate) fn block_of_file(content: &[u8]) -> anyhow::Result<Option<SealedBlock>> {
+    let Ok(text) = std::str::from_utf8(content) else { return Ok(None) };
+    match fields(text.trim_start_matches('\u{feff}').trim(), ["block"]) {
+        Ok([Some(block)]) => read_block(block).context("block").map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// A block as RLP in hex, or as an object that a file of blocks may have.

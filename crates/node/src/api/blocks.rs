@@ -15,7 +15,7 @@ use crate::receipts::Contents;
 
 /// `BlockNumberOrTag`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NumberOrTag {
+pub(crate) enum NumberOrTag {
     Number(u64),
     Earliest,
     Finalized,

@@ -103,14 +103,14 @@ fn header(block: &SealedBlock, size: Option<U256>) -> Header {
     Header { hash: block.hash(), inner: block.header.clone(), total_difficulty: None, size }
 }
 
-pub(super) type RpcBlock = Block<Transaction<execution::Transaction>>;
+pub(crate) type RpcBlock = Block<Transaction<execution::Transaction>>;
 
 fn block(record: &BlockRecord, full: bool) -> RpcBlock {
     shown_block(&record.block, &record.senders, full)
 }
 
 /// A block with its transactions, or with their hashes.
-pub(super) fn shown_block(block: &SealedBlock, senders: &[Address], full: bool) -> RpcBlock {
+pub(crate) fn shown_block(block: &SealedBlock, senders: &[Address], full: bool) -> RpcBlock {
     let body = &block.body;
     let transactions = if full {
         let full = 0..body.transactions.len();

@@ -37,6 +37,13 @@ pub(crate) struct ClientVersion {
     commit: String,
 }
 
+impl ClientVersion {
+    /// Name and version in one text.
+    pub(crate) fn name_and_version(&self) -> String {
+        format!("{} {}", quote(&self.name), quote(&self.version))
+    }
+}
+
 /// `engine_getClientVersionV1`.
 pub(super) fn engine_client_version(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let Object(version): Object<ClientVersion> = params.next("clientVersion")?;
@@ -107,7 +114,7 @@ pub(super) fn name_told(api: &Api) -> String {
 }
 
 /// Name, version, commit and platform in one word.
-pub(super) fn client_name() -> String {
+pub(crate) fn client_name() -> String {
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     format!("{CLIENT_NAME}/{VERSION}-{COMMIT}/{os}-{arch}")
 }

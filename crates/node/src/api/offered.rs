@@ -33,7 +33,7 @@ impl Default for Offered {
 impl Offered {
     /// Why a method or subscription of this name is not offered, if it is not. `rpc_modules`, which
     /// says which namespaces there are, belongs to all of them.
-    pub(super) fn refusal(&self, name: &str) -> Option<String> {
+    pub(crate) fn refusal(&self, name: &str) -> Option<String> {
         let namespace = name.split('_').next().unwrap_or_default();
         let is_in = |offered: &Vec<String>| offered.iter().any(|offered| offered == namespace);
         if namespace != "rpc" && self.namespaces.as_ref().is_some_and(|all| !is_in(all)) {

@@ -13,7 +13,10 @@ use rpc::{Code, Error, Params, quote};
 use crate::forks::rules_of;
 
 /// Takes the parameters of `version` from a call: their structure is checked, their fork not yet.
-pub(super) fn read(params: &mut Params<'_>, version: u8) -> Result<NewPayload, Error> {
+///
+/// # Errors
+/// If they are not what the version takes.
+pub(crate) fn read(params: &mut Params<'_>, version: u8) -> Result<NewPayload, Error> {
     let own = params.take(NewPayload::parameters(version).len())?;
     let call =
         NewPayload::read(version, own).map_err(|fault| Error::invalid_params(quote(fault)))?;
@@ -22,7 +25,10 @@ pub(super) fn read(params: &mut Params<'_>, version: u8) -> Result<NewPayload, E
 }
 
 /// The payload of a call, if its fork is one that the version is for.
-pub(super) fn payload(call: NewPayload, version: u8, chain: &ChainSpec) -> Result<Payload, Error> {
+///
+/// # Errors
+/// If it is not.
+pub(crate) fn payload(call: NewPayload, version: u8, chain: &ChainSpec) -> Result<Payload, Error> {
     let timestamp = call.payload.timestamp();
     check_fork(chain, timestamp, &rules_of(EngineMethod::NewPayload.forks(version)))?;
     if version == 2 {

@@ -39,6 +39,8 @@ fn sample(flag: &Arg) -> String {
         (_, "URLS") => "http://127.0.0.1:4318,/run/geth.ipc".into(),
         (_, "URL") => "http://127.0.0.1:4318".into(),
         (_, "IP") => "127.0.0.9".into(),
+        (_, "HASH") => format!("0x{}", "ab".repeat(32)),
+        (_, "SOURCES") => "http://127.0.0.1:8545,ws://[::1]:8546".into(),
         (_, "FILE" | "DIR" | "DIR|FILE") => "/a \"b\" \\ c\u{7f}é".into(),
         (_, "NAMES" | "PAGES") => "one.example,two.example".into(),
         (_, "BLOCKS" | "KEYS" | "THREADS" | "FILES" | "WEI" | "GAS" | "BLOBS") => "17".into(),

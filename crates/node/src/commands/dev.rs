@@ -21,8 +21,8 @@ use serde_json::json;
 use state::{JournalMode, Options as DatabaseOptions};
 
 use super::dev_args::{DevArgs, ForkTime};
-use super::node::StopSignals;
 use super::rpc_args::Bound;
+use super::signals::StopSignals;
 use crate::api::{accounts_of, dumped};
 use crate::console::say;
 use crate::dev::{DevOptions, ForkPoint, GivenRules, Wallet, print_blocks};

@@ -9,10 +9,12 @@ use anyhow::Context;
 use engine::Engine;
 use rpc::AllowedOrigins;
 use state::{JournalMode, Options as DatabaseOptions};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::genesis_of;
 use super::node_args::{NetworkArgs, NodeArgs};
+use super::signals::StopSignals;
+use super::{genesis_of, stateless};
 use crate::console::say;
 use crate::node::PublicPort;
 use crate::{DiskFault, Node, NodeOptions, limits};
@@ -21,8 +23,12 @@ use crate::{DiskFault, Node, NodeOptions, limits};
 type ReloadLevel = fn() -> Result<String, String>;
 
 /// Runs a node until SIGINT, SIGTERM or SIGHUP, or a fault of the disk. At SIGUSR1 it calls
-/// `reload`.
-pub(crate) fn run_node(mut args: NodeArgs, reload: ReloadLevel) -> anyhow::Result<()> {
+/// `reload`. `given` are the flags of the command line.
+pub(crate) fn run_node(
+    mut args: NodeArgs,
+    given: &[String],
+    reload: ReloadLevel,
+) -> anyhow::Result<()> {
     let memory = args.memory();
     if args.prints_limits() {
         say!("{}", memory.table());
@@ -38,22 +44,34 @@ pub(crate) fn run_node(mut args: NodeArgs, reload: ReloadLevel) -> anyhow::Resul
         std::process::abort();
     }));
     warn_of_network(&args.network);
-    let data_dir = args.datadir.as_deref().context("the option --datadir is missing")?;
-    let jwt_shown =
-        args.authrpc.authrpc_jwtsecret.clone().unwrap_or_else(|| data_dir.join("jwt.hex"));
-    let options = node_options(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_keep_alive(limits::THREAD_KEPT)
         .build()?;
-    let outcome = runtime.block_on(async {
-        let user = signal(SignalKind::user_defined1())?;
-        tokio::spawn(reload_at(user, reload));
-        run_until_stopped(options, &jwt_shown).await
-    });
+    let outcome = match args.stateless.stateless {
+        true => runtime.block_on(async {
+            let user = signal(SignalKind::user_defined1())?;
+            tokio::spawn(reload_at(user, reload));
+            stateless::run(args, given).await
+        }),
+        false => run_with_state(args, reload, &runtime),
+    };
     // Without waiting for the name of a host that is looked up: nothing ends that.
     runtime.shutdown_background();
     outcome
+}
+
+/// Runs a node on its data directory.
+fn run_with_state(args: NodeArgs, reload: ReloadLevel, runtime: &Runtime) -> anyhow::Result<()> {
+    let data_dir = args.datadir.as_deref().context("the option --datadir is missing")?;
+    let jwt_shown =
+        args.authrpc.authrpc_jwtsecret.clone().unwrap_or_else(|| data_dir.join("jwt.hex"));
+    let options = node_options(args)?;
+    runtime.block_on(async {
+        let user = signal(SignalKind::user_defined1())?;
+        tokio::spawn(reload_at(user, reload));
+        run_until_stopped(options, &jwt_shown).await
+    })
 }
 
 /// The options of a node whose data directory and WebSocket flags are checked.
@@ -189,30 +207,6 @@ const FILE_SIZE_SIGNAL: i32 = rustix::process::Signal::XFSZ.as_raw();
 
 /// The exit status of a node that a second signal ends.
 const FORCED: i32 = 130;
-
-/// The signals that stop a node.
-pub(super) struct StopSignals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-}
-
-impl StopSignals {
-    pub(super) fn new() -> std::io::Result<Self> {
-        let [interrupt, terminate, hangup] =
-            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-        Ok(Self { interrupt: interrupt?, terminate: terminate?, hangup: hangup? })
-    }
-
-    /// Waits for the next one; its name.
-    pub(super) async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.hangup.recv() => "SIGHUP",
-        }
-    }
-}
 
 /// Stops the node. The error says what is wrong with the disk, also where only the last writes show
 /// it.

@@ -10,6 +10,7 @@ use engine::EngineOptions;
 use follow::{Upstream, UpstreamOptions};
 
 use super::rpc_args::{RpcArgs, parse_method};
+use super::stateless_args::StatelessArgs;
 use super::storage::{StorageArgs, with_default};
 use super::txpool_args::TxpoolArgs;
 use crate::api::{MethodPattern, Offered};
@@ -67,6 +68,8 @@ pub(crate) struct NodeArgs {
     builder: BuilderArgs,
     #[command(flatten)]
     pub(super) metrics: MetricsArgs,
+    #[command(flatten)]
+    pub(super) stateless: StatelessArgs,
     #[command(flatten)]
     pub(super) debug: DebugArgs,
     #[command(flatten)]
@@ -483,7 +486,9 @@ impl NodeArgs {
     /// # Errors
     /// Says which flag is missing, or does not go with which other.
     pub(crate) fn check(&self) -> Result<(), String> {
-        if self.datadir.is_none() && !self.memory.print_limits {
+        self.check_stateless()?;
+        let needs_files = !self.stateless.stateless && !self.memory.print_limits;
+        if self.datadir.is_none() && needs_files {
             return Err("name the data directory: --datadir DIR".into());
         }
         self.metrics.traces()?;
@@ -507,6 +512,16 @@ impl NodeArgs {
             unpersisted: self.memory.unpersisted_bytes.unwrap_or(all.unpersisted),
             txpool: self.txpool.memory_bytes.unwrap_or(all.txpool),
             blobs: self.txpool.blob_bytes.unwrap_or(all.blobs),
+        }
+    }
+
+    /// The memory of the ports of a node without a state.
+    pub(super) fn port_memory(&self) -> NodeMemory {
+        let default = limits::STATELESS_PORT_BYTES;
+        NodeMemory {
+            http: self.memory.http_memory.unwrap_or(default),
+            authrpc: self.memory.authrpc_memory.unwrap_or(default),
+            ..self.memory()
         }
     }
 

@@ -84,6 +84,10 @@ fn table(status: &Value) -> String {
         writeln!(text, "{name:<18}{value}").expect("a string takes all");
     };
     line("version", format!("{}, up {}", word(&status["version"]), time(&status["uptime"])));
+    if status["stateless"] == true {
+        stateless_lines(status, line);
+        return text;
+    }
     line("data directory", word(&status["dataDir"]));
     line("chain", word(&status["chainId"]));
     line("ready", ready(status));
@@ -98,6 +102,27 @@ fn table(status: &Value) -> String {
     line("caches", listed(&status["caches"]));
     line("consensus client", consensus_client(&status["consensusClient"]));
     text
+}
+
+/// The lines of a node without a state.
+fn stateless_lines(status: &Value, mut line: impl FnMut(&str, String)) {
+    line("state", "none: blocks are verified on witnesses".into());
+    line("chain", word(&status["chainId"]));
+    line("ready", ready(status));
+    for name in ["anchor", "head", "safe", "finalized"] {
+        line(name, block(&status[name]));
+    }
+    line("syncing", syncing(&status["syncing"]));
+    let waiting = &status["waiting"];
+    let [blocks, bytes] =
+        ["blocks", "witnessBytes"].map(|name| waiting[name].as_u64().unwrap_or(0));
+    line("waiting", format!("{}, {} of witnesses", counted(blocks, "block"), shown(bytes)));
+    let sources = status["sources"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let sources = sources
+        .iter()
+        .map(|source| format!("{} ({} refused)", word(&source["name"]), word(&source["refused"])));
+    line("sources", sources.collect::<Vec<_>>().join(", "));
+    line("consensus client", consensus_client(&status["consensusClient"]));
 }
 
 fn ready(status: &Value) -> String {

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use clap::builder::ValueParser;
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 pub(crate) use effective::effective;
@@ -46,6 +47,16 @@ pub(crate) fn read(command: Command, given: &[OsString]) -> Result<ArgMatches, c
     // Without the file there was no fault.
     let matches = configured.try_get_matches_from(given);
     matches.map_err(|fault| in_file(fault.to_string().trim_start_matches("error: ").to_owned()))
+}
+
+/// The flags of the command that the command line gives.
+pub(crate) fn given(command: &Command, matches: &ArgMatches) -> Vec<String> {
+    let Some((name, matches)) = matches.subcommand() else { return Vec::new() };
+    let flags = flags_of(command, name).into_iter().filter(|flag| {
+        let id = flag.get_id().as_str();
+        matches.value_source(id) == Some(ValueSource::CommandLine)
+    });
+    flags.filter_map(|flag| flag.get_long().map(str::to_owned)).collect()
 }
 
 /// All flags of a command that may stand in a configuration file.

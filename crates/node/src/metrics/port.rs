@@ -25,7 +25,12 @@ pub(crate) struct MetricsPort {
 
 impl MetricsPort {
     pub(crate) fn new(metrics: Arc<Metrics>, state: NodeState) -> Self {
-        Self { metrics, node: scrape::registry(state) }
+        Self::of(metrics, scrape::registry(state))
+    }
+
+    /// Of a node with other values of its own.
+    pub(crate) const fn of(metrics: Arc<Metrics>, node: Registry) -> Self {
+        Self { metrics, node }
     }
 
     /// The port's bounds: a scrape is short, and a handful of programs make one now and then.

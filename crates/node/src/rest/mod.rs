@@ -29,7 +29,9 @@ use rpc::{Pieces, quote};
 use serde_json::json;
 
 use crate::api::{Api, our_version, sync_status_of};
-use problem::{Problem, ProblemKind};
+
+pub(crate) use payloads::payload;
+pub(crate) use problem::{Problem, ProblemKind};
 
 pub use crate::forks::rules;
 
@@ -55,7 +57,7 @@ pub(crate) fn answer(api: &Api, request: Request) -> Response {
 }
 
 /// The name of what is at a path.
-fn endpoint(path: &str) -> &'static str {
+pub(crate) fn endpoint(path: &str) -> &'static str {
     let path = path.strip_prefix(REST_BASE).unwrap_or_default();
     let segments: Vec<_> = path.split('/').collect();
     match segments[..] {
@@ -136,11 +138,11 @@ fn route(api: &Api, request: &Request) -> Result<Response, Problem> {
     }
 }
 
-fn post(request: &Request) -> Result<(), Problem> {
+pub(crate) fn post(request: &Request) -> Result<(), Problem> {
     only(request, &[Method::POST], "POST")
 }
 
-fn get(request: &Request) -> Result<(), Problem> {
+pub(crate) fn get(request: &Request) -> Result<(), Problem> {
     only(request, &[Method::GET, Method::HEAD], "GET, HEAD")
 }
 
@@ -154,7 +156,7 @@ fn only(request: &Request, methods: &[Method], names: &'static str) -> Result<()
 }
 
 /// The fork that the request names.
-fn fork(request: &Request) -> Result<Fork, Problem> {
+pub(crate) fn fork(request: &Request) -> Result<Fork, Problem> {
     let refuse = |what: &str| {
         let forks = Fork::ALL.map(Fork::name).join(", ");
         let detail = format!("Eth-Execution-Version {what}; it is one of {forks}");
@@ -166,7 +168,7 @@ fn fork(request: &Request) -> Result<Fork, Problem> {
 }
 
 /// The body, which must be SSZ.
-fn ssz_body(request: &Request) -> Result<Bytes, Problem> {
+pub(crate) fn ssz_body(request: &Request) -> Result<Bytes, Problem> {
     let given = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let essence = given.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case(OCTET_STREAM) {
@@ -184,7 +186,7 @@ fn ssz_body(request: &Request) -> Result<Bytes, Problem> {
 }
 
 /// An answer that is SSZ.
-fn ssz(body: impl Into<Pieces>) -> Response {
+pub(crate) fn ssz(body: impl Into<Pieces>) -> Response {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(OCTET_STREAM));
     Response { status: StatusCode::OK, headers, body: body.into(), file: None }
@@ -195,7 +197,7 @@ fn pieces(parts: Vec<Bytes>) -> Pieces {
     parts.into_iter().map(|part| part.0).collect::<Vec<_>>().into()
 }
 
-fn json_body(value: &impl serde::Serialize) -> Response {
+pub(crate) fn json_body(value: &impl serde::Serialize) -> Response {
     let body = serde_json::to_vec(value).expect("texts and numbers have a JSON form");
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -209,7 +211,7 @@ fn sync_status(api: &Api) -> Result<Response, Problem> {
 }
 
 /// The answer is as it is now, and may be another one the next time.
-fn not_stored(mut response: Response) -> Response {
+pub(crate) fn not_stored(mut response: Response) -> Response {
     response.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -10,7 +10,7 @@ use alloy_rpc_types_engine::PayloadId;
 use engine::{Built, JudgedPayload, Payload};
 use engine_api::ssz::{ExecutionPayloadEnvelope, PayloadStatus, Status, with_witness_parts};
 use engine_api::{EngineMethod, Fork, NewPayload};
-use execution::Transaction;
+use execution::{ChainSpec, Transaction};
 use rpc::rest::{DESCRIPTOR, DESCRIPTOR_BYTES, Request, Response};
 
 use super::body::WitnessBody;
@@ -89,15 +89,22 @@ fn read(api: &Api, request: &Request) -> Result<(B256, Payload), Problem> {
     let fork = fork(request)?;
     let envelope = ExecutionPayloadEnvelope::decode(fork, &ssz_body(request)?)?;
     let hash = envelope.payload.block_hash();
-    Ok((hash, payload(api, fork, envelope)?))
+    Ok((hash, payload(api.engine.chain(), fork, envelope)?))
 }
 
 /// The payload of an envelope, after the checks of JSON-RPC's parameters.
-fn payload(api: &Api, fork: Fork, envelope: ExecutionPayloadEnvelope) -> Result<Payload, Problem> {
+///
+/// # Errors
+/// If the requests are wrong, or the fork is another one.
+pub(crate) fn payload(
+    chain: &ChainSpec,
+    fork: Fork,
+    envelope: ExecutionPayloadEnvelope,
+) -> Result<Payload, Problem> {
     let ExecutionPayloadEnvelope { payload, parent_beacon_block_root, execution_requests } =
         envelope;
     api::check_requests(execution_requests.as_deref().unwrap_or_default())?;
-    api::check_fork(api.engine.chain(), payload.timestamp(), &rules(fork))?;
+    api::check_fork(chain, payload.timestamp(), &rules(fork))?;
     let versioned_hashes = versioned_hashes(payload.transactions());
     let call =
         NewPayload { payload, versioned_hashes, parent_beacon_block_root, execution_requests };

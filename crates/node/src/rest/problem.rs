@@ -10,7 +10,7 @@ use crate::api::detail;
 
 /// The kind of a problem, which decides the HTTP status and the `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ProblemKind {
+pub(crate) enum ProblemKind {
     /// Path, query or headers are not as they must be.
     InvalidRequest,
     /// The body is not the container that it must be.
@@ -86,17 +86,17 @@ impl ProblemKind {
 
 /// A request that was not answered.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     pub(super) kind: ProblemKind,
     pub(super) detail: String,
 }
 
 impl Problem {
-    pub(super) fn new(kind: ProblemKind, detail: impl std::fmt::Display) -> Self {
+    pub(crate) fn new(kind: ProblemKind, detail: impl std::fmt::Display) -> Self {
         Self { kind, detail: rpc::shortened(detail) }
     }
 
-    pub(super) fn response(self) -> Response {
+    pub(crate) fn response(self) -> Response {
         let (status, name) = self.kind.wire();
         let body = json!({"type": format!("/engine-api/errors/{name}"), "detail": self.detail});
         let mut headers = HeaderMap::new();

@@ -261,16 +261,24 @@ fn parse_address(url: &str, cacert: Option<&Path>) -> anyhow::Result<EndpointAdd
 }
 
 /// A connection to an endpoint.
-struct BlockSource(Endpoint);
+pub(crate) struct BlockSource(Endpoint);
 
 impl BlockSource {
+    /// Of a connection whose bounds are the caller's.
+    pub(crate) const fn new(endpoint: Endpoint) -> Self {
+        Self(endpoint)
+    }
+
     fn connect(address: &EndpointAddress) -> anyhow::Result<Self> {
         let answer_bytes = usize::try_from(VERIFY_FILE_BYTES).unwrap_or(usize::MAX);
         Ok(Self(address.connect(VERIFY_CALL_TIME, answer_bytes)?))
     }
 
     /// The result of a call; an error of the endpoint's is one that says the method.
-    fn call(&mut self, method: &str, params: &Value) -> anyhow::Result<Bytes> {
+    ///
+    /// # Errors
+    /// Also where the result is `null`.
+    pub(crate) fn call(&mut self, method: &str, params: &Value) -> anyhow::Result<Bytes> {
         let result = self.0.call(method, params).with_context(|| method.to_owned())?;
         ensure!(result != b"null"[..], "{method}: there is no such block");
         Ok(result)
@@ -308,6 +316,14 @@ impl BlockSource {
             read_json(std::str::from_utf8(&config)?).context("debug_chainConfig")?;
         ensure!(config.chain_id == id, "debug_chainConfig is of another chain");
         Ok(ChainSpec::from_config(&config)?)
+    }
+
+    /// The block with a hash, of whatever branch.
+    ///
+    /// # Errors
+    /// If the endpoint does not have it, or gives another one.
+    pub(crate) fn block_by_hash(&mut self, hash: B256) -> anyhow::Result<SealedBlock> {
+        self.block(&NamedBlock::Hash(hash))
     }
 
     /// A block, as RLP where the endpoint has it so; its hash is computed from its fields.

@@ -46,6 +46,7 @@ mod replay;
 mod rest;
 mod schema;
 mod small_methods;
+mod stateless;
 mod status;
 mod subscriptions;
 mod support;

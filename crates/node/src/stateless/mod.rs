@@ -1,0 +1,208 @@
+//! A node without a state: the Engine API in front of [`execution::verify`], with witnesses from
+//! elsewhere as the only state. `docs/stateless-node.md` is for its operators.
+
+mod chain;
+mod codes;
+mod counts;
+mod fetch;
+mod port;
+mod source;
+mod work;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use engine::Genesis;
+use execution::ChainSpec;
+use rpc::{AllowedOrigins, JwtSecret, PortMemory};
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+
+use crate::NodeMemory;
+use crate::api::Offered;
+use crate::metrics::{Metrics, MetricsPort};
+use crate::node::{BatchBounds, PublicPort, any_name, port_options};
+use crate::observe::{ClientWatch, NodeCondition, Observer};
+use crate::ports::{Ports, bind_socket};
+
+use chain::Chain;
+use port::StatelessApi;
+pub use source::WitnessSource;
+use work::Stateless;
+
+/// The configuration of a [`StatelessNode`].
+#[derive(Debug, Clone)]
+pub struct StatelessOptions {
+    /// The rules of the chain.
+    pub chain: ChainSpec,
+    /// The hash of the chain's first block, where its genesis file was given.
+    pub genesis: Option<B256>,
+    /// Where witnesses come from, and blocks that the consensus client does not send.
+    pub witnesses: Vec<WitnessSource>,
+    /// The block that is trusted; `None` takes it from the first fork choice.
+    pub anchor: Option<B256>,
+    /// The address of the public port, if there is to be one. Port 0 takes any free one.
+    pub http: Option<PublicPort>,
+    /// A public port of its own for WebSockets.
+    pub websocket: Option<PublicPort>,
+    /// The address of the Engine API's port. Port 0 takes any free one.
+    pub engine: SocketAddr,
+    /// The path of the Unix socket, if there is to be one.
+    pub ipc: Option<PathBuf>,
+    /// The methods that it offers.
+    pub ipc_offered: Offered,
+    /// The names and the web pages that the public port serves.
+    pub http_origins: AllowedOrigins,
+    /// The same for the Engine API's port.
+    pub engine_origins: AllowedOrigins,
+    /// The secret of the Engine API's port.
+    pub jwt: JwtSecret,
+    /// Whether answers are compressed for clients that ask for zstd.
+    pub zstd: bool,
+    /// The bounds of batches on the public port.
+    pub batches: BatchBounds,
+    /// Memory of the ports; the rest of it is not looked at.
+    pub memory: NodeMemory,
+    /// The address of the port of metrics, if there is to be one. Port 0 takes any free one.
+    pub metrics: Option<SocketAddr>,
+    /// The names under which the port of metrics may be called.
+    pub metrics_origins: AllowedOrigins,
+}
+
+impl StatelessOptions {
+    /// A node of this chain on free ports of 127.0.0.1.
+    pub fn new(chain: ChainSpec, witnesses: Vec<WitnessSource>, jwt: JwtSecret) -> Self {
+        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Self {
+            chain,
+            genesis: None,
+            witnesses,
+            anchor: None,
+            http: Some(PublicPort { address: free, offered: Offered::default() }),
+            websocket: None,
+            engine: free,
+            ipc: None,
+            ipc_offered: Offered::default(),
+            http_origins: AllowedOrigins::default(),
+            engine_origins: any_name(),
+            jwt,
+            zstd: true,
+            batches: BatchBounds::default(),
+            memory: NodeMemory::default(),
+            metrics: None,
+            metrics_origins: AllowedOrigins::default(),
+        }
+    }
+
+    /// The rules of a genesis file, and the hash of its first block.
+    ///
+    /// # Errors
+    /// If the rules cannot be run.
+    pub fn of_genesis(genesis: &alloy_genesis::Genesis) -> anyhow::Result<(ChainSpec, B256)> {
+        let chain = ChainSpec::from_config(&genesis.config)?;
+        let first = Genesis::new(genesis, &chain)?;
+        Ok((chain, first.header.hash_slow()))
+    }
+}
+
+/// A running node without a state. Dropping it stops it without waiting for running calls.
+#[derive(Debug)]
+pub struct StatelessNode {
+    /// The address on which the Engine API listens.
+    pub engine_addr: SocketAddr,
+    /// The address of the public port, if there is one.
+    pub http_addr: Option<SocketAddr>,
+    /// The address of the port of its own for WebSockets, if there is one.
+    pub websocket_addr: Option<SocketAddr>,
+    /// The path of the Unix socket, if there is one.
+    pub ipc_path: Option<PathBuf>,
+    /// The address of the port of metrics, if there is one.
+    pub metrics_addr: Option<SocketAddr>,
+    work: Work,
+    condition: Arc<NodeCondition>,
+    ports: Ports,
+    _watch: JoinSet<()>,
+}
+
+impl StatelessNode {
+    /// Starts a node. It needs a tokio runtime with time and I/O.
+    ///
+    /// # Errors
+    /// If an address is taken, or the system has no threads.
+    pub async fn start(options: StatelessOptions) -> anyhow::Result<Self> {
+        let StatelessOptions { chain, witnesses, jwt, memory, .. } = options;
+        let blocks = Chain::new(witnesses.len(), options.genesis, options.anchor);
+        let shared = Stateless::start(chain, witnesses, blocks)?;
+        let condition = Arc::new(NodeCondition::new(PathBuf::new()));
+        let metrics = Arc::<Metrics>::default();
+        let mut node = Self {
+            engine_addr: options.engine,
+            http_addr: None,
+            websocket_addr: None,
+            ipc_path: None,
+            metrics_addr: None,
+            work: Work(shared.clone()),
+            condition: condition.clone(),
+            ports: Ports::new(),
+            _watch: JoinSet::new(),
+        };
+        node._watch.spawn(watch_client(ClientWatch(condition.clone())));
+        let calls = Handle::current();
+        let [mut public, mut authenticated, trusted] =
+            port_options(&memory, options.batches, options.zstd, jwt, calls);
+        (public.origins, authenticated.origins) = (options.http_origins, options.engine_origins);
+        public.memory = Some(PortMemory::new(&public.limits));
+        let api = |is_engine| {
+            StatelessApi::new(shared.clone(), condition.clone(), metrics.clone(), is_engine)
+        };
+        if let Some(address) = options.metrics {
+            let port = MetricsPort::of(metrics.clone(), shared.counts.registry());
+            let listening = node.ports.listen_for_scrapes(address, options.metrics_origins, port);
+            node.metrics_addr = Some(listening.await?);
+        }
+        node.engine_addr = node.ports.listen(options.engine, authenticated, api(true)).await?;
+        if let Some(PublicPort { address, offered }) = options.http {
+            let api = api(false).only(&offered);
+            node.http_addr = Some(node.ports.listen(address, public.clone(), api).await?);
+        }
+        if let Some(PublicPort { address, offered }) = options.websocket {
+            let api = api(false).only(&offered);
+            node.websocket_addr = Some(node.ports.listen(address, public, api).await?);
+        }
+        if let Some(path) = options.ipc {
+            let api = api(true).only(&options.ipc_offered);
+            node.ports.serve(bind_socket(&path)?, trusted, api);
+            node.ipc_path = Some(path);
+        }
+        Ok(node)
+    }
+
+    /// Stops listening, lets running calls finish, and returns when they have.
+    pub async fn stop(self) {
+        let Self { work, condition, ports, ipc_path, .. } = self;
+        condition.stop();
+        drop(work);
+        ports.stop(ipc_path.as_deref()).await;
+    }
+}
+
+/// The threads, which end when it is dropped.
+#[derive(Debug)]
+struct Work(Arc<Stateless>);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Says in the log that no consensus client calls.
+async fn watch_client(mut watch: ClientWatch) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        watch.second();
+    }
+}
