@@ -227,8 +227,8 @@ pub(super) fn choose(
 }
 
 /// Why no payload is built.
-pub(super) const NO_BUILDING: &str = "a node with --stateless builds no payloads, since it has no state: propose with an external \
-     builder, or with another node";
+pub(super) const NO_BUILDING: &str = "a node with --stateless builds no payloads, having no state: \
+                                      propose with an external builder, or another node";
 
 /// `engine_getPayload`.
 fn no_payload(_: &StatelessApi, mut params: Params<'_>) -> Result<Json, Error> {
