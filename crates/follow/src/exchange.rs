@@ -35,6 +35,11 @@ impl Exchange {
         self.body.len()
     }
 
+    /// The result of the only call, as JSON text.
+    pub(crate) fn result(&self) -> Result<&str, ClientError> {
+        response::result(&self.body)
+    }
+
     /// The results of the calls, in their order, as JSON text.
     pub(crate) fn results<'s>(&'s self) -> Result<Vec<Result<&'s str, ClientError>>, ClientError> {
         let Some(ids) = &self.ids else {

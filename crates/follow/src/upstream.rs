@@ -148,8 +148,7 @@ impl Upstream {
         let answer = async {
             let params = [raw(&params)];
             let exchange = self.exchange(method, &params).await?;
-            let mut results = exchange.results().map_err(unanswered(method))?;
-            let result = results.pop().expect("a call has a result").map_err(unanswered(method))?;
+            let result = exchange.result().map_err(unanswered(method))?;
             read_json(result)
                 .map_err(|fault| Error::Unreadable { method, reason: fault.to_string() })
         };
@@ -165,8 +164,7 @@ impl Upstream {
             let method = "eth_getBlockByHash";
             let params = [raw(&(hash, false))];
             let exchange = self.exchange(method, &params).await?;
-            let mut results = exchange.results().map_err(unanswered(method))?;
-            let result = results.pop().expect("a call has a result").map_err(unanswered(method))?;
+            let result = exchange.result().map_err(unanswered(method))?;
             let header = read_header(method, result)?.ok_or(Error::Absent(hash))?;
             match header.hash_slow() {
                 got if got != hash => {
@@ -190,8 +188,7 @@ impl Upstream {
             let method = "eth_getBlockByNumber";
             let params = [raw(&(tag, false))];
             let exchange = self.exchange(method, &params).await?;
-            let mut results = exchange.results().map_err(unanswered(method))?;
-            let result = results.pop().expect("a call has a result").map_err(unanswered(method))?;
+            let result = exchange.result().map_err(unanswered(method))?;
             read_header(method, result)
         };
         self.settled(header.await)

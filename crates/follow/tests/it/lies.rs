@@ -182,7 +182,7 @@ async fn a_chain_without_end_has_one() {
 
     // Further than is followed back.
     let far = changed(&first, |block| block.header.number = 5_000_000);
-    let server = Server::with(&[far.clone()]);
+    let server = Server::with(std::slice::from_ref(&far));
     let backfill = follow(&engine, &[&server]);
     choose(&engine, far.hash());
     until("it was asked for", || server.headers() > 0).await;

@@ -179,8 +179,11 @@ pub(crate) enum Manner {
     /// It answers no blocks by hash from this number on, until it is told something else.
     HeldFrom(u64),
     /// It answers this to each call.
-    Says(Box<dyn Fn(&str, &Value) -> Option<Value> + Send + Sync>),
+    Says(Says),
 }
+
+/// The result of a method with its parameters; `None` is the true one.
+type Says = Box<dyn Fn(&str, &Value) -> Option<Value> + Send + Sync>;
 
 /// The blocks and the counters of a server.
 struct Shared {
