@@ -180,6 +180,42 @@ async fn recorded_chains_come_over_from_a_node_of_ours() {
     }
 }
 
+/// Of an upstream that is not there the answer has no name, and its metrics count errors.
+#[tokio::test(flavor = "multi_thread")]
+async fn eth_syncing_says_how_far_a_gap_is_filled() {
+    let world = world(0);
+    let genesis = serde_json::to_value(&world.genesis).expect("JSON");
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    let address = free.expect("a free port").to_string();
+    let follow = vec![address.clone()];
+    let mut node = TestNode::start_with(genesis, |options| {
+        options.follow = follow;
+        options.metrics = Some(([127, 0, 0, 1], 0).into());
+    })
+    .await;
+    let head = json!(B256::repeat_byte(7));
+    let params = json!([crate::support::state(&head), null]);
+    let answer = node.ok("engine_forkchoiceUpdatedV3", params).await;
+    assert_eq!(answer["payloadStatus"]["status"], "SYNCING", "{answer}");
+    let metrics = node.node.metrics_addr.expect("it is offered");
+    let errors = format!("deponent_follow_errors_total{{upstream=\"{address}\"}} ");
+    let start = Instant::now();
+    loop {
+        let syncing: Value = node.public.call("eth_syncing", ()).await.expect("an answer");
+        let (_, text) = crate::metrics::request(metrics, "GET", "/metrics", "", b"").await;
+        let text = String::from_utf8(text).expect("text");
+        let value = text.lines().find_map(|line| line.strip_prefix(&errors)).map(str::to_owned);
+        let has_failed = value.is_some_and(|value| value.parse::<f64>().expect("a number") > 0.0);
+        if syncing["stage"] == "headers" && syncing["upstream"].is_null() && has_failed {
+            assert_eq!(syncing["currentBlock"], "0x0", "{syncing}");
+            break;
+        }
+        assert!(start.elapsed() < PATIENCE, "{syncing} {text}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    node.node.stop().await;
+}
+
 fn choose(engine: &Engine, head: B256) {
     let state = ForkchoiceState { head_block_hash: head, ..ForkchoiceState::default() };
     assert!(engine.choose_head(state).expect("an answer").is_applied);
