@@ -1,5 +1,5 @@
 //! Memory and time of a node without a state: over real blocks, and behind a node that makes a
-//! chain.
+//! chain. `docs/reports/stateless.md` has the figures.
 //!
 //! `cargo run --release -p deponent-node --example stateless -- PROGRAM FOLDER BLOCKS`: the program
 //! `deponent`, a folder of files of blocks with their witnesses (`DEPONENT_FIXTURES/blocks`), and

@@ -89,7 +89,7 @@ pub(crate) struct GivenWitness {
 #[derive(Debug)]
 pub(crate) enum Job {
     /// The rules that need no state are to be checked.
-    Check { block: Arc<SealedBlock>, parent: Header },
+    Check { block: Arc<SealedBlock>, parent: Box<Header> },
     /// It is to be verified.
     Verify { block: Arc<SealedBlock>, given: GivenWitness },
 }
@@ -533,8 +533,8 @@ impl Chain {
             let Some(block) = waiting.block.clone().filter(|_| !waiting.is_being_judged) else {
                 continue;
             };
-            let parent = self.header(&block.header.parent_hash);
-            if let Some(parent) = parent.cloned().filter(|_| !waiting.is_checked) {
+            let parent = self.header(&block.header.parent_hash).filter(|_| !waiting.is_checked);
+            if let Some(parent) = parent.cloned().map(Box::new) {
                 self.waiting.get_mut(&hash)?.is_being_judged = true;
                 return Some(Job::Check { block, parent });
             }

@@ -982,7 +982,8 @@ async fn all_metrics_are_on_the_page() {
         .filter_map(|line| line.strip_prefix("# TYPE deponent_stateless_"))
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    (on_page.sort_unstable(), told.sort_unstable());
+    on_page.sort_unstable();
+    told.sort_unstable();
     assert_eq!(on_page, told);
     test.node.stop().await;
 }

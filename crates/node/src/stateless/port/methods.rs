@@ -107,9 +107,7 @@ pub(crate) const ROWS: &[StatelessRow] = &[
     quick("rpc_modules", |api, params| {
         params.end()?;
         let modules = api.methods().filter_map(|name| name.split('_').next());
-        Json::of(
-            &modules.map(|module| (module, "1.0")).collect::<std::collections::BTreeMap<_, _>>(),
-        )
+        Json::of(&modules.map(|module| (module, "1.0")).collect::<BTreeMap<_, _>>())
     }),
     quick("web3_clientVersion", |_, params| {
         params.end()?;
