@@ -117,6 +117,7 @@ pub use chain::found::{FoundLog, TakeLog};
 pub use chain::genesis::{Genesis, StateEntry, initialise};
 pub use chain::persisted::PersistedBlock;
 pub use chain::record::{BlockRecord, WitnessBytes, WitnessSize};
+pub use chain::state_import::{ImportedAccount, ImportedState, StateImport, unfinished_state};
 pub use chain::stored::block_header;
 pub use chain::timings::Timings;
 pub use chain::tree::Heads;

@@ -227,6 +227,10 @@ pub const MEMORY_CACHE_BYTES: u64 = 1 << 20;
 /// Bytes of a first state that are collected before they go to the disk.
 pub const INIT_BATCH_BYTES: usize = 64 << 20;
 
+/// Hashes of codes of a first state that are remembered, so that few codes are written twice: 32
+/// bytes each. Mainnet has some two million codes.
+pub const KNOWN_CODES: usize = 1 << 20;
+
 /// Bytes of memory for codes made ready to run. Those that lie in files take 288 each, so it is
 /// some 900,000 of them; of those that do not, it is half of what a full block can read.
 pub const CODE_CACHE_BYTES: usize = 256 << 20;

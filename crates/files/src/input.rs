@@ -174,6 +174,18 @@ impl Input {
         Ok(&self.buffer[self.start..self.end])
     }
 
+    /// As [`Self::fill`], with a larger buffer where that is needed.
+    pub(super) fn preview(&mut self, bytes: usize) -> Result<&[u8], Error> {
+        if bytes > self.buffer.len() {
+            let mut buffer = vec![0; bytes];
+            let shown = &self.buffer[self.start..self.end];
+            buffer[..shown.len()].copy_from_slice(shown);
+            (self.start, self.end) = (0, shown.len());
+            self.buffer = buffer.into_boxed_slice();
+        }
+        self.fill(bytes)
+    }
+
     fn refill(&mut self, bytes: usize) -> Result<(), Error> {
         assert!(bytes <= self.buffer.len(), "the buffer holds {bytes} bytes");
         self.buffer.copy_within(self.start..self.end, 0);

@@ -55,6 +55,12 @@ impl Scanner {
         self.input.fill(LOOK_AHEAD_BYTES)
     }
 
+    /// Shows the next `bytes` after white space, fewer only at the end.
+    pub(super) fn preview(&mut self, bytes: usize) -> Result<&[u8], Error> {
+        self.peek()?;
+        self.input.preview(bytes)
+    }
+
     /// Consumes white space and `expected`.
     #[inline]
     pub(super) fn expect(&mut self, expected: u8) -> Result<(), Error> {

@@ -19,7 +19,8 @@
 //! [`rpc_access_list`] ask for what such blocks lack.
 //!
 //! [`AccountReader`] reads the accounts of a genesis or a state dump, and [`SortedState`] sorts
-//! them on disk into the order of the state trie.
+//! them on disk into the order of the state trie. [`HashedReader`] reads dumps that are in this
+//! order already, by hashed keys.
 //!
 //! ```
 //! # extern crate execution as deponent_execution;
@@ -82,7 +83,8 @@ pub use progress::Progress;
 pub use rpc_block::{raw_block, rpc_access_list, rpc_block};
 pub use rpc_requests::rpc_requests;
 pub use state::{
-    AccountPiece, AccountPosition, AccountReader, FileAccount, SortOptions, SortedCodes,
-    SortedEntries, SortedEntry, SortedState, StateForm, read_genesis, read_genesis_head,
+    AccountPiece, AccountPosition, AccountReader, FileAccount, HashedAccount, HashedPiece,
+    HashedReader, SlotSpool, SortOptions, SortedCodes, SortedEntries, SortedEntry, SortedState,
+    StateForm, read_genesis, read_genesis_head,
 };
 pub use write::{BlockWriter, ExportBlock};

@@ -23,6 +23,10 @@ pub(super) const WORD_BYTES: usize = 256;
 /// proposes 256 KiB, and the genesis of a test network may have any length.
 pub(super) const CODE_TEXT_BYTES: usize = 64 << 20;
 
+/// The number of bytes of a dump's first account that are looked at for its form: its key comes
+/// after its slots. Of a longer one the values of the slots decide.
+pub(super) const FIRST_ACCOUNT_BYTES: usize = 64 << 20;
+
 /// The longest genesis without its accounts, in bytes: configurations have a few KiB.
 pub(super) const GENESIS_HEAD_BYTES: usize = 1 << 20;
 

@@ -65,6 +65,11 @@ impl Progress {
         Self::begin(what, Unit::Parts, Some(WHOLE), 0)
     }
 
+    /// As [`Self::of_the_whole`], of which the fraction `done` was done before.
+    pub fn of_the_whole_from(what: &'static str, done: f64) -> Self {
+        Self::begin(what, Unit::Parts, Some(WHOLE), (done * WHOLE as f64) as u64)
+    }
+
     fn begin(what: &'static str, unit: Unit, total: Option<u64>, done: u64) -> Self {
         let mut progress = Self { what, unit, silent: false, ..Self::silent() };
         if std::io::stderr().is_terminal() {
@@ -148,6 +153,13 @@ impl Progress {
     pub fn items(&mut self, name: &'static str, done: u64) {
         (self.items, self.now.items) = (name, done);
         self.tick();
+    }
+
+    /// Ends the report without a line in the log.
+    pub fn clear(mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
     }
 
     /// Ends the report with a line in the log.

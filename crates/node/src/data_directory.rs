@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use alloy_primitives::Bytes;
 use anyhow::Context;
-use engine::{Engine, EngineOptions, Genesis, Remote, block_header};
+use engine::{Engine, EngineOptions, Genesis, Remote, block_header, unfinished_state};
 use execution::ChainSpec;
 use serde::{Deserialize, Serialize};
 use state::{Database, DirectoryDisk, Options as DatabaseOptions};
@@ -58,6 +58,13 @@ pub(crate) fn open_engine(
         _ => genesis.map(|it| Genesis::new(it, &chain)).transpose().context("--chain")?,
     };
     if database.heads().head.is_none() {
+        anyhow::ensure!(
+            unfinished_state(&database)?.is_none(),
+            "{} has a state that deponent init has not finished: run the same init again, or \
+             remove {} to begin otherwise",
+            data_dir.display(),
+            directory.display()
+        );
         begin_from_state(&database, false)?;
     }
     let config = serde_json::to_vec(&config)?;

@@ -126,6 +126,20 @@ pub const CONFIG_BYTES: u64 = 1 << 20;
 /// twice as many digits.
 pub const HEADER_FILE_BYTES: u64 = 64 << 10;
 
+/// Memory for the pages of the state that `deponent init` has written, in bytes: it reads none.
+pub const INIT_CACHE_BYTES: u64 = 16 << 20;
+
+/// Bytes of accounts and slots of a dump by hashed keys that go from its reader to the builder at a
+/// time: enough to outweigh the cost of sending.
+pub const DUMP_BATCH_BYTES: usize = 1 << 20;
+
+/// Such batches that wait for the builder.
+pub const DUMP_BATCHES: usize = 4;
+
+/// Accounts that must be missing behind the last key of a dump, by its place among all keys, for
+/// the dump to count as cut off. A whole dump looks so with a probability of e^-40.
+pub const MISSING_ACCOUNTS: f64 = 40.0;
+
 /// The longest file that `deponent verify` reads, in bytes: a block and a witness of 1 GB, in hex.
 pub const VERIFY_FILE_BYTES: u64 = 3 << 30;
 

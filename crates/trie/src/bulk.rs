@@ -30,6 +30,10 @@ use crate::{
 use alloy_primitives::{B256, U256, keccak256};
 use alloy_rlp::{Encodable, Header};
 
+mod spine;
+
+pub use spine::SpineError;
+
 #[cfg(test)]
 mod tests;
 
@@ -58,10 +62,14 @@ pub enum OrderError {
 /// of their hashes. Memory holds the branches on the path of the last key, each with the RLP of
 /// its children: less than a mebibyte, however large the state.
 ///
+/// Where an account is known only after its slots, they are set by [`next_slot`](Self::next_slot),
+/// and the account is added by [`end_storage`](Self::end_storage) and
+/// [`whole_account`](Self::whole_account).
+///
 /// A call that fails changes nothing, and the builder can go on.
 #[derive(Debug)]
-pub struct StateBuilder<'a, S> {
-    sink: &'a mut S,
+pub struct StateBuilder<S> {
+    sink: S,
     accounts: TrieBuilder,
     /// The last account's hashed address.
     last: Option<B256>,
@@ -72,9 +80,9 @@ pub struct StateBuilder<'a, S> {
     slot: Option<B256>,
 }
 
-impl<'a, S: RecordSink> StateBuilder<'a, S> {
+impl<S: RecordSink> StateBuilder<S> {
     /// A state without accounts. The records go to `sink`.
-    pub fn new(sink: &'a mut S) -> Self {
+    pub fn new(sink: S) -> Self {
         Self {
             sink,
             accounts: TrieBuilder::default(),
@@ -108,21 +116,85 @@ impl<'a, S: RecordSink> StateBuilder<'a, S> {
         check_order(hashed_slot, self.slot)?;
         self.slot = Some(hashed_slot);
         if !value.is_zero() {
-            self.storage.insert(hashed_slot, &value, None, self.sink);
+            self.storage.insert(hashed_slot, &value, None, &mut self.sink);
         }
         Ok(())
     }
 
+    /// Sets a slot of the account that the next [`whole_account`](Self::whole_account) adds, as
+    /// [`slot`](Self::slot) does.
+    ///
+    /// # Errors
+    /// If its key is not above that of the slot before it.
+    ///
+    /// # Panics
+    /// If an account that [`account`](Self::account) has added is still to end.
+    pub fn next_slot(&mut self, hashed_slot: B256, value: U256) -> Result<(), OrderError> {
+        assert!(self.account.is_none(), "the account before it has all its slots");
+        check_order(hashed_slot, self.slot)?;
+        self.slot = Some(hashed_slot);
+        if !value.is_zero() {
+            self.storage.insert(hashed_slot, &value, None, &mut self.sink);
+        }
+        Ok(())
+    }
+
+    /// Ends the slots of the account to come. Returns its storage, which is not in the state before
+    /// [`whole_account`](Self::whole_account) puts it there.
+    ///
+    /// # Panics
+    /// As [`next_slot`](Self::next_slot).
+    pub fn end_storage(&mut self) -> Version {
+        assert!(self.account.is_none(), "the account before it has all its slots");
+        self.slot = None;
+        self.storage.finish(&mut self.sink)
+    }
+
+    /// Adds an account with the storage that [`end_storage`](Self::end_storage) returned.
+    ///
+    /// # Errors
+    /// If its key is not above the last account's.
+    ///
+    /// # Panics
+    /// As [`next_slot`](Self::next_slot), and if slots have come since.
+    pub fn whole_account(
+        &mut self,
+        hashed_address: B256,
+        info: AccountInfo,
+        storage: Version,
+    ) -> Result<(), OrderError> {
+        assert!(self.account.is_none() && self.slot.is_none(), "its storage has ended");
+        check_order(hashed_address, self.last)?;
+        self.last = Some(hashed_address);
+        self.insert_account(hashed_address, info, storage);
+        Ok(())
+    }
+
+    /// The hashed address of the last account.
+    pub const fn last_account(&self) -> Option<B256> {
+        self.last
+    }
+
+    /// The last slot of an account that has not ended, whatever its value.
+    pub const fn last_slot(&self) -> Option<B256> {
+        self.slot
+    }
+
     /// The sink, between two entries.
-    pub fn sink(&mut self) -> &mut S {
-        self.sink
+    pub const fn sink(&mut self) -> &mut S {
+        &mut self.sink
     }
 
     /// Writes the remaining nodes. Returns the root hash of the state and the address of its
     /// record.
-    pub fn finish(mut self) -> Version {
+    pub fn finish(self) -> Version {
+        self.end().0
+    }
+
+    /// As [`finish`](Self::finish); returns the sink too.
+    pub fn end(mut self) -> (Version, S) {
         self.end_account();
-        self.accounts.finish(self.sink)
+        (self.accounts.finish(&mut self.sink), self.sink)
     }
 
     /// Ends the last account: it has all its slots. Adding the next account does so too. Returns
@@ -130,12 +202,17 @@ impl<'a, S: RecordSink> StateBuilder<'a, S> {
     #[expect(clippy::missing_panics_doc, reason = "an account has a hash")]
     pub fn end_account(&mut self) -> Option<(B256, Account)> {
         self.slot = None;
-        let AccountInfo { nonce, balance, code_hash } = self.account.take()?;
+        let info = self.account.take()?;
         let hashed_address = self.last.expect("there is an account");
-        let storage = self.storage.finish(self.sink);
+        let storage = self.storage.finish(&mut self.sink);
+        Some((hashed_address, self.insert_account(hashed_address, info, storage)))
+    }
+
+    fn insert_account(&mut self, key: B256, info: AccountInfo, storage: Version) -> Account {
+        let AccountInfo { nonce, balance, code_hash } = info;
         let account = Account { nonce, balance, storage_root: storage.root, code_hash };
-        self.accounts.insert(hashed_address, &account, Some(storage.address), self.sink);
-        Some((hashed_address, account))
+        self.accounts.insert(key, &account, Some(storage.address), &mut self.sink);
+        account
     }
 }
 
@@ -173,6 +250,8 @@ struct OpenBranch {
     ends: [usize; 16],
     /// The RLP of the children so far. They are hashed together, once all are known.
     rlp: Vec<u8>,
+    /// A bit for each child whose hash stands in `rlp` instead, as it will in the branch.
+    hashed: u16,
 }
 
 /// A record under construction.
@@ -243,6 +322,7 @@ impl TrieBuilder {
             branch.addresses = [NodeAddress::NONE; 16];
             branch.ends = [0; 16];
             branch.rlp.clear();
+            branch.hashed = 0;
             self.open.push(branch);
         }
         self.open.len() - 1
@@ -304,7 +384,7 @@ impl RecordBuilder {
         sink: &mut impl RecordSink,
     ) -> NodeAddress {
         let children = branch.children();
-        let hashes = hashes(&children);
+        let hashes = hashes(&children, branch.hashed);
         let lengths = children.iter().map(|child| match child.len() {
             0 => 1,
             embedded @ 1..32 => embedded,
@@ -312,10 +392,11 @@ impl RecordBuilder {
         });
         begin_branch(&mut self.bytes, &branch.addresses);
         self.begin_list(lengths.sum::<usize>() + 1);
-        for (child, hash) in children.iter().zip(&hashes) {
+        for (nibble, (child, hash)) in children.iter().zip(&hashes).enumerate() {
             match child.len() {
                 0 => self.bytes.push(NO_CHILD),
                 1..32 => self.bytes.extend_from_slice(child),
+                _ if branch.hashed >> nibble & 1 == 1 => self.bytes.extend_from_slice(child),
                 _ => hash.encode(&mut self.bytes),
             }
         }
@@ -368,12 +449,16 @@ impl RecordBuilder {
     }
 }
 
-/// The hashes of the children that are not embedded; those of the others are zero.
-fn hashes(children: &[&[u8]; 16]) -> [B256; 16] {
+/// The hashes of the children that are not embedded and not hashed yet; those of the others are
+/// zero.
+fn hashes(children: &[&[u8]; 16], hashed: u16) -> [B256; 16] {
     let mut nibbles = [0; 16];
     let mut inputs: [&[u8]; 16] = [&[]; 16];
     let mut count = 0;
-    for (nibble, child) in children.iter().enumerate().filter(|(_, child)| child.len() >= 32) {
+    for (nibble, child) in children.iter().enumerate() {
+        if child.len() < 32 || hashed >> nibble & 1 == 1 {
+            continue;
+        }
         (nibbles[count], inputs[count]) = (nibble, *child);
         count += 1;
     }

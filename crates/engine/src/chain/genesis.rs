@@ -87,7 +87,7 @@ impl Genesis {
     }
 }
 
-fn refused(reason: impl Display) -> Error {
+pub(crate) fn refused(reason: impl Display) -> Error {
     Error::Genesis(reason.to_string())
 }
 
@@ -137,12 +137,7 @@ pub fn initialise<E: From<Error>>(
     })?;
     batch.seal().map_err(Error::from)?;
     let header = header(version.root)?;
-    execution::validate_first_header(&header, chain).map_err(refused)?;
-    if header.state_root != version.root {
-        let (got, root) = (header.state_root, version.root);
-        let reason = format!("state root {got} in the header, the accounts give {root}");
-        return Err(Error::Genesis(reason).into());
-    }
+    check_first_header(&header, chain, version)?;
     let (mut some, mut bytes) = (Vec::new(), 0);
     for code in codes {
         let code = code?;
@@ -155,6 +150,20 @@ pub fn initialise<E: From<Error>>(
         }
     }
     Ok(write_first_block(database, header, version, begun, some)?)
+}
+
+/// Checks that a chain can begin with this header and this state.
+pub(crate) fn check_first_header(
+    header: &Header,
+    chain: &ChainSpec,
+    version: Version,
+) -> Result<(), Error> {
+    execution::validate_first_header(header, chain).map_err(refused)?;
+    if header.state_root != version.root {
+        let (got, root) = (header.state_root, version.root);
+        return Err(refused(format!("state root {got} in the header, the accounts give {root}")));
+    }
+    Ok(())
 }
 
 /// Writes the nodes of a state to `sink`, of which `next` is told after each entry.
@@ -203,7 +212,7 @@ pub(crate) fn remote_version(
 
 /// Writes the first block of a chain, whose state is in the database already, durably. Its nodes
 /// are those from `begun` on: an `init` that came to no end may have left others.
-fn write_first_block(
+pub(crate) fn write_first_block(
     database: &Database,
     header: Header,
     version: Version,

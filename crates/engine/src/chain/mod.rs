@@ -14,6 +14,7 @@ pub(crate) mod read_set;
 pub(crate) mod record;
 pub(crate) mod sealed;
 pub(crate) mod slots;
+pub(crate) mod state_import;
 pub(crate) mod stored;
 pub(crate) mod timings;
 pub(crate) mod tree;

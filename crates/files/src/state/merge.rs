@@ -218,9 +218,13 @@ impl SortedEntries {
 /// The position of an account in the source.
 fn place(form: StateForm, at: u64) -> Location {
     match form {
-        StateForm::Lines => Location { line: Some(at), ..Location::default() },
+        StateForm::Lines => on_line(at),
         StateForm::Object => Location { offset: Some(at), ..Location::default() },
     }
+}
+
+pub(super) fn on_line(line: u64) -> Location {
+    Location { line: Some(line), ..Location::default() }
 }
 
 impl Iterator for SortedEntries {

@@ -1,10 +1,13 @@
 //! State dumps: reading the accounts of a genesis or a dump, and sorting them by hashed keys.
 
+mod hashed;
 mod manifest;
 mod merge;
 mod read;
 mod record;
 mod sort;
+mod spool;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -17,8 +20,16 @@ use super::progress::Progress;
 use manifest::{Folder, Identity, Manifest};
 use sort::{Batch, Sorter};
 
+pub use hashed::{HashedAccount, HashedPiece, HashedReader};
 pub use merge::{SortedCodes, SortedEntries};
 pub use read::{AccountReader, read_genesis, read_genesis_head};
+pub use spool::SlotSpool;
+
+/// The two forms of dumps of lines, for errors about what is of the other one.
+const FORMS: &str = "`geth snapshot dump` writes \"key\" without \"address\", hashed slots and \
+                     values in RLP; `geth dump --iterative` and reth's init-state have \
+                     \"address\", plain slots and plain values. A file is the one or the other by \
+                     its first account";
 
 /// An account as it stands in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -152,9 +163,22 @@ impl SortedState {
         options: &SortOptions,
         progress: &mut Progress,
     ) -> Result<Self, Error> {
+        Self::prepare_opened(AccountReader::open(file)?, options, progress)
+    }
+
+    /// As [`prepare`](Self::prepare), of a file of which no account has been read yet.
+    ///
+    /// # Errors
+    /// As [`prepare`](Self::prepare).
+    pub fn prepare_opened(
+        reader: AccountReader,
+        options: &SortOptions,
+        progress: &mut Progress,
+    ) -> Result<Self, Error> {
+        let file = reader.file();
         let memory_bytes = options.memory_bytes.max(SORT_MEMORY_LEAST_BYTES);
         let folder = Folder::open(&options.directory)?;
-        let identity = Identity::of(file)?;
+        let identity = Identity::of(&file)?;
         let manifest = match folder.manifest()? {
             Some(manifest) if identity.is_some() && manifest.source == identity => manifest,
             _ => {
@@ -167,8 +191,8 @@ impl SortedState {
         }
         let slots_at_once = memory_bytes / 16 / size_of::<(B256, U256)>();
         let reader = match &manifest.cut {
-            None => AccountReader::open(file)?,
-            Some(cut) => AccountReader::resume(file, manifest.form, manifest.root, cut)?,
+            None => reader,
+            Some(cut) => AccountReader::resume(&file, manifest.form, manifest.root, cut)?,
         };
         let mut reader = reader.with_slots_at_once(slots_at_once);
         progress.file(reader.file_bytes(), reader.done_bytes());

@@ -7,8 +7,10 @@ use alloy_genesis::{Genesis, GenesisAccount};
 use alloy_primitives::{Address, B256, U256, hex};
 use serde::Deserialize as _;
 
+use super::hashed::{HashedReader, is_hashed};
 use super::manifest::Cut;
-use super::{AccountPiece, AccountPosition, FileAccount, StateForm};
+use super::words::{AccountSource, fixed, number, storage_word};
+use super::{AccountPiece, AccountPosition, FORMS, FileAccount, StateForm};
 use crate::error::{Error, Location, quote};
 use crate::input::Input;
 use crate::json::{Scanner, name};
@@ -23,6 +25,8 @@ pub struct AccountReader {
     json: Scanner,
     form: StateForm,
     root: Option<B256>,
+    /// Whether the accounts are by hashed keys, so that [`HashedReader`] reads them.
+    hashed: bool,
     slots_at_once: usize,
     /// The number of accounts returned.
     accounts: u64,
@@ -88,7 +92,19 @@ impl AccountReader {
             let problem = "a state expected: a genesis has \"alloc\", a dump begins with \"root\"";
             return Err(json.error(problem));
         }
-        Ok(Self::new(json, StateForm::Lines, root))
+        let hashed = is_hashed(&mut json)?;
+        Ok(Self { hashed, ..Self::new(json, StateForm::Lines, root) })
+    }
+
+    /// The reader of a dump by hashed keys, where it is one; else this one again.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn into_hashed(self) -> Result<HashedReader, Box<Self>> {
+        match self.root {
+            Some(root) if self.hashed => Ok(HashedReader::new(self.json, root)),
+            _ => Err(Box::new(self)),
+        }
     }
 
     /// Continues after the accounts before `cut`.
@@ -112,6 +128,7 @@ impl AccountReader {
             json,
             form,
             root,
+            hashed: false,
             slots_at_once: SLOTS_AT_ONCE,
             accounts: 0,
             first: true,
@@ -129,6 +146,11 @@ impl AccountReader {
     pub fn with_slots_at_once(mut self, slots: usize) -> Self {
         self.slots_at_once = slots.max(1);
         self
+    }
+
+    /// The file.
+    pub(super) fn file(&self) -> Arc<Path> {
+        self.json.input().file().clone()
     }
 
     /// The form of the file.
@@ -159,8 +181,7 @@ impl AccountReader {
 
     /// The source, for errors about its accounts.
     pub(super) fn source(&self) -> AccountSource {
-        let input = self.json.input();
-        AccountSource { file: input.file().clone(), packed: input.place(0).packed }
+        AccountSource::of(self.json.input())
     }
 
     /// The position after the last account.
@@ -344,6 +365,12 @@ impl AccountReader {
         if account.address.is_none() && account.hashed_address.is_none() {
             return wrong("an account without \"address\" and without \"key\"");
         }
+        if account.address.is_none() && self.form == StateForm::Lines {
+            return wrong(&format!(
+                "an account without \"address\", which geth knows by its hash where it has not \
+                 run with --cache.preimages. {FORMS}"
+            ));
+        }
         if !has_balance {
             return wrong("an account without \"balance\"");
         }
@@ -379,23 +406,6 @@ impl Iterator for AccountReader {
         let next = self.read().transpose();
         self.ended = !matches!(next, Some(Ok(_)));
         next
-    }
-}
-
-/// The file of accounts, for errors.
-#[derive(Debug, Clone)]
-pub(super) struct AccountSource {
-    file: Arc<Path>,
-    packed: bool,
-}
-
-impl AccountSource {
-    /// An error about the account at this position.
-    pub(super) fn error(&self, at: AccountPosition, problem: impl Into<String>) -> Error {
-        let AccountPosition { line, offset } = at;
-        let (line, offset) = (Some(line), Some(offset));
-        let place = Location { offset, packed: self.packed, line, block: None };
-        Error::content(&self.file, place, problem)
     }
 }
 
@@ -572,53 +582,4 @@ fn read_members(
         let problem = format!("a genesis expected: {problem}");
         Error::content(json.input().file(), Location::default(), problem)
     })
-}
-
-/// The hex digits of a text, with or without `0x`.
-fn digits(text: &[u8]) -> &[u8] {
-    text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")).unwrap_or(text)
-}
-
-/// `N` bytes in hex.
-fn fixed<const BYTES: usize>(text: &[u8]) -> Result<[u8; BYTES], String> {
-    let digits = digits(text);
-    if digits.len() != 2 * BYTES {
-        let shown = shown(text);
-        return Err(format!("{BYTES} bytes in hex expected, {shown} found"));
-    }
-    let mut bytes = [0; BYTES];
-    hex::decode_to_slice(digits, &mut bytes).map_err(|why| format!("{why} in {}", shown(text)))?;
-    Ok(bytes)
-}
-
-/// A slot or a value of storage: up to 32 bytes in hex, in geth's dumps without leading zeros.
-fn storage_word(text: &[u8]) -> Result<[u8; 32], String> {
-    let digits = digits(text);
-    if digits.len() == 64 {
-        return fixed(digits);
-    }
-    if digits.len() > 64 {
-        return Err(format!("up to 32 bytes in hex expected, {} found", shown(text)));
-    }
-    let mut padded = [b'0'; 64];
-    padded[64 - digits.len()..].copy_from_slice(digits);
-    fixed(&padded).map_err(|_| format!("up to 32 bytes in hex expected, {} found", shown(text)))
-}
-
-/// A number: decimal, or hex with `0x`.
-fn number(text: &[u8]) -> Result<U256, String> {
-    let wrong = || format!("a number expected, {} found", shown(text));
-    let digits = digits(text);
-    let radix = if digits.len() < text.len() { 16 } else { 10 };
-    let digits = std::str::from_utf8(digits).map_err(|_| wrong())?;
-    // `from_str_radix` accepts underscores, and the empty text as zero.
-    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return Err(wrong());
-    }
-    U256::from_str_radix(digits, radix).map_err(|_| wrong())
-}
-
-/// The text found, shortened for an error.
-fn shown(text: &[u8]) -> String {
-    format!("\"{}\"", quote(String::from_utf8_lossy(text)))
 }

@@ -10,8 +10,8 @@ use alloy_primitives::{B256, U256, keccak256};
 
 use super::manifest::{Cut, Folder, Manifest, Run};
 use super::merge::{MergedRuns, MergedSlots};
-use super::read::AccountSource;
 use super::record::{AccountRecord, write_slot};
+use super::words::AccountSource;
 use super::{AccountPiece, AccountPosition, FileAccount, StateForm};
 use crate::error::Error;
 use crate::limits::{KNOWN_CODES, MERGED_FILES, MERGED_PARTS, WRITE_BYTES};
@@ -300,15 +300,16 @@ fn hashed_address(account: &FileAccount) -> Result<B256, String> {
 }
 
 /// A sorted file being written.
-struct RunWriter {
+#[derive(Debug)]
+pub(super) struct RunWriter {
     path: Arc<Path>,
     file: File,
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
     bytes: u64,
 }
 
 impl RunWriter {
-    fn create(path: impl Into<Arc<Path>>) -> Result<Self, Error> {
+    pub(super) fn create(path: impl Into<Arc<Path>>) -> Result<Self, Error> {
         let path = path.into();
         let file = File::create(&path).map_err(|error| Error::io(&path, error))?;
         Ok(Self { path, file, buffer: Vec::new(), bytes: 0 })
@@ -316,7 +317,7 @@ impl RunWriter {
 
     /// Writes the buffer once it is full.
     #[inline]
-    fn flush_full(&mut self) -> Result<(), Error> {
+    pub(super) fn flush_full(&mut self) -> Result<(), Error> {
         if self.buffer.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
     }
 
@@ -328,13 +329,13 @@ impl RunWriter {
     }
 
     /// Syncs the file. Returns its length in bytes.
-    fn finish(mut self) -> Result<u64, Error> {
+    pub(super) fn finish(mut self) -> Result<u64, Error> {
         self.flush()?;
         self.file.sync_all().map_err(|error| Error::io(&self.path, error))?;
         Ok(self.bytes)
     }
 }
 
-fn remove(path: &Path) -> Result<(), Error> {
+pub(super) fn remove(path: &Path) -> Result<(), Error> {
     std::fs::remove_file(path).map_err(|error| Error::io(&path.into(), error))
 }

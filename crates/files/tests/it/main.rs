@@ -11,6 +11,7 @@ mod era_files;
 mod ere_files;
 mod file_order;
 mod geth_files;
+mod hashed_files;
 mod rpc_blocks;
 mod state_files;
 mod states;

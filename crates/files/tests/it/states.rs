@@ -55,8 +55,6 @@ pub(crate) fn slot(random: &mut Random) -> (B256, U256) {
 pub(crate) enum Dialect {
     /// `geth dump --iterative`.
     Geth,
-    /// The same, of a geth without preimages of addresses.
-    GethHashed,
     /// `reth init-state`.
     Reth,
     /// `geth dump`.
@@ -65,14 +63,14 @@ pub(crate) enum Dialect {
     Genesis,
 }
 
-pub(crate) const DIALECTS: [Dialect; 5] =
-    [Dialect::Geth, Dialect::GethHashed, Dialect::Reth, Dialect::GethObject, Dialect::Genesis];
+pub(crate) const DIALECTS: [Dialect; 4] =
+    [Dialect::Geth, Dialect::Reth, Dialect::GethObject, Dialect::Genesis];
 
 /// A state as a file.
 pub(crate) fn file(state: &State, dialect: Dialect) -> String {
     let root = root(state);
     match dialect {
-        Dialect::Geth | Dialect::GethHashed | Dialect::Reth => {
+        Dialect::Geth | Dialect::Reth => {
             let mut lines = vec![json!({"root": root}).to_string()];
             lines.extend(state.iter().map(|(address, held)| line(address, held, dialect)));
             lines.join("\n") + "\n"
@@ -134,14 +132,40 @@ pub(crate) fn line(address: &Address, held: &Held, dialect: Dialect) -> String {
             let storage = storage.iter().map(|(slot, value)| (*slot, trimmed(value)));
             members.push(("storage", json!(storage.collect::<BTreeMap<_, _>>())));
         }
-        if dialect == Dialect::Geth {
-            members.push(("address", json!(address)));
-        }
+        members.push(("address", json!(address)));
         members.push(("key", json!(keccak256(address))));
     }
     let members: Vec<String> =
         members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
     format!("{{{}}}", members.join(","))
+}
+
+/// A state as lines of `geth snapshot dump`, the root's first: by hashed keys, in their order.
+pub(crate) fn hashed_lines(state: &State) -> Vec<String> {
+    let hashed: BTreeMap<B256, &Held> =
+        state.iter().map(|(address, held)| (keccak256(address), held)).collect();
+    let mut lines = vec![json!({"root": root(state)}).to_string()];
+    for (key, Held { nonce, balance, code, storage }) in hashed {
+        let code_hash = if code.is_empty() { KECCAK256_EMPTY } else { keccak256(code) };
+        let root = storage_root(storage);
+        let mut line = format!(
+            r#"{{"balance":"{balance}","nonce":{nonce},"root":"{root}","codeHash":"{code_hash}","#
+        );
+        if !code.is_empty() {
+            line += &format!("\"code\":\"{code}\",");
+        }
+        let slots: Vec<String> = hashed_storage(storage)
+            .into_iter()
+            .map(|(slot, value)| {
+                format!("\"{slot}\":\"{}\"", hex::encode(alloy_rlp::encode(value)))
+            })
+            .collect();
+        if !slots.is_empty() {
+            line += &format!("\"storage\":{{{}}},", slots.join(","));
+        }
+        lines.push(format!("{line}\"key\":\"{key}\"}}"));
+    }
+    lines
 }
 
 /// The state in the order of the trie, by a map.

@@ -1,5 +1,7 @@
 //! `deponent init`.
 
+mod hashed;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -8,9 +10,11 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Decodable;
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
-use engine::{Genesis, StateEntry, initialise};
+use engine::{Genesis, StateEntry, initialise, unfinished_state};
 use execution::ChainSpec;
-use files::{Progress, SortOptions, SortedEntry, SortedState, read_genesis, read_genesis_head};
+use files::{
+    AccountReader, Progress, SortOptions, SortedEntry, SortedState, read_genesis, read_genesis_head,
+};
 use state::{Database, DirectoryDisk};
 use trie::AccountInfo;
 
@@ -18,8 +22,9 @@ use super::refuse_network;
 use super::storage::StorageArgs;
 use crate::console::{counted, say};
 use crate::data_directory::{CONFIG, begin_from_state};
+use crate::flags::values::{parse_bytes, shown_bytes};
 use crate::foreign_witness::{fields, without_result};
-use crate::limits::HEADER_FILE_BYTES;
+use crate::limits::{HEADER_FILE_BYTES, INIT_CACHE_BYTES};
 
 /// The arguments of `deponent init`.
 #[derive(Debug, Args)]
@@ -30,12 +35,19 @@ pub(crate) struct InitArgs {
     /// The data directory, created if absent.
     #[arg(long, value_name = "DIR")]
     datadir: PathBuf,
-    /// A state to begin with instead of the genesis's own: JSON lines as `geth dump --iterative`
-    /// writes and reth's init-state reads, plain or compressed (gzip, zstd). geth's dump is
-    /// complete only if geth has run with --cache.preimages from the first block on. Without
-    /// --header the state must be that of the genesis's own accounts, if it has any.
+    /// A state to begin with instead of the genesis's own, plain or compressed (gzip, zstd); - is
+    /// the standard input. JSON lines as `geth snapshot dump` writes them, which any geth can; or
+    /// as `geth dump --iterative` writes and reth's init-state reads, which is complete only if
+    /// geth has run with --cache.preimages from the first block on. Without --header the state
+    /// must be that of the genesis's own accounts, if it has any.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    #[arg(long = "state.batch-bytes", value_name = "BYTES", value_parser = parse_bytes,
+          requires = "state",
+          help = format!("Bytes of the state out of `geth snapshot dump` that are written at a \
+                          time: a stopped init goes on behind the last of them [default: {}]",
+                         shown_bytes(engine::limits::INIT_BATCH_BYTES as u64)))]
+    batch_bytes: Option<u64>,
     /// The header of the block with that state, if that block is not the genesis: RLP, its hex, or
     /// a saved answer of debug_getRawHeader. The chain then begins there.
     #[arg(long, value_name = "FILE", requires = "state")]
@@ -46,8 +58,15 @@ pub(crate) struct InitArgs {
 
 /// Why a dump of geth's may be incomplete, which geth says in its log only.
 const PREIMAGES: &str = "`geth dump` leaves out every account and slot whose key it knows as a \
-                         hash only: it is complete when `geth init` and `geth import`, or the \
-                         node, have run with --cache.preimages from the first block on";
+                         hash only, unless geth has run with --cache.preimages from the first \
+                         block on; `geth snapshot dump` needs no preimages and leaves out nothing";
+
+impl InitArgs {
+    fn batch_bytes(&self) -> usize {
+        let given = self.batch_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        given.unwrap_or(engine::limits::INIT_BATCH_BYTES)
+    }
+}
 
 /// Runs `deponent init`.
 pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
@@ -58,14 +77,27 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
         ensure!(chain.is_file(), "{shown} is read twice, so it has to be a file");
     }
     let expected = Expected::read(args)?;
-    let database = empty_database(args)?;
-    let file = args.state.as_ref().unwrap_or(&args.chain);
+    let reader = AccountReader::open(args.state.as_ref().unwrap_or(&args.chain))?;
+    let reader = match reader.into_hashed() {
+        Ok(reader) => {
+            let root = reader.root();
+            expected.check_stated(args, root)?;
+            let database = empty_database(args, Some(root))?;
+            expected.note(args, &database)?;
+            remove(&args.datadir.join("init"))?;
+            let (heads, accounts) = hashed::import(args, &expected, &database, reader)?;
+            say!("the chain begins with {}, {} read", heads.genesis, counted(accounts, "account"));
+            return Ok(());
+        }
+        Err(reader) => *reader,
+    };
+    let database = empty_database(args, None)?;
     let options = SortOptions::new(&args.datadir.join("init"));
     let mut progress = Progress::new("sorting", None, 0);
-    let sorted = SortedState::prepare(file, &options, &mut progress)?;
+    let sorted = SortedState::prepare_opened(reader, &options, &mut progress)?;
     progress.finish();
     // A wrong root is found before the state is built, which may take long.
-    sorted.root().map_or(Ok(()), |root| expected.check_own(args, root))?;
+    sorted.root().map_or(Ok(()), |root| expected.check_stated(args, root))?;
     let mut progress = Progress::counting("building", "accounts", sorted.accounts(), 0);
     let mut accounts = 0;
     let entries = sorted.entries()?.map(|entry| {
@@ -77,9 +109,7 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
         anyhow::Ok(entry)
     });
     let codes = sorted.codes()?.map(|code| Ok(code?));
-    // With the heads or before them: a chain that is there has these.
-    database.set_meta(CONFIG, serde_json::to_vec(&expected.genesis.config)?.into())?;
-    begin_from_state(&database, args.state.is_some() || args.header.is_some())?;
+    expected.note(args, &database)?;
     let heads = initialise(&expected.chain, &database, entries, codes, |root| {
         expected.header(args, sorted.root(), root)
     });
@@ -118,6 +148,25 @@ impl Expected {
         Ok(Self { genesis, chain, own_root, header })
     }
 
+    /// Notes the rules of the chain, with its heads or before them.
+    fn note(&self, args: &InitArgs, database: &Database) -> anyhow::Result<()> {
+        database.set_meta(CONFIG, serde_json::to_vec(&self.genesis.config)?.into())?;
+        begin_from_state(database, args.state.is_some() || args.header.is_some())
+    }
+
+    /// Checks the root that a dump states, before all of it is read.
+    fn check_stated(&self, args: &InitArgs, root: B256) -> anyhow::Result<()> {
+        if let Some(header) = self.header.as_ref().filter(|header| header.state_root != root) {
+            let (number, hash) = (header.number, header.hash_slow());
+            bail!(
+                "the dump is of the state {root}; the header is of block {number} ({hash}), whose \
+                 state is {}: `geth snapshot dump {number}` dumps that",
+                header.state_root
+            );
+        }
+        Ok(self.check_own(args, root)?)
+    }
+
     /// Checks that the state is that of the genesis's own accounts, where it has to be.
     fn check_own(&self, args: &InitArgs, root: B256) -> Result<(), engine::Error> {
         match self.own_root {
@@ -150,10 +199,14 @@ impl Expected {
     }
 }
 
-/// Opens a new database; what an earlier `init` left unfinished is removed.
-fn empty_database(args: &InitArgs) -> anyhow::Result<Database> {
+/// Opens a new database; what an earlier `init` left unfinished is removed, unless it is the state
+/// with this root.
+fn empty_database(args: &InitArgs, root: Option<B256>) -> anyhow::Result<Database> {
     let directory = args.datadir.join("chain");
-    let open = || Database::open(DirectoryDisk::open(&directory)?, &args.storage.database());
+    // Nothing is read again.
+    let cache_bytes = args.storage.cache_bytes.unwrap_or(INIT_CACHE_BYTES);
+    let options = state::Options { cache_bytes, ..args.storage.database() };
+    let open = || Database::open(DirectoryDisk::open(&directory)?, &options);
     let mut database = open()?;
     if let Some(head) = database.heads().head {
         bail!("{} holds a chain already, its head is {head}", args.datadir.display());
@@ -161,6 +214,14 @@ fn empty_database(args: &InitArgs) -> anyhow::Result<Database> {
     // The unfinished one is as large as the state. It is renamed while this process has it locked,
     // and then removed: a kill in between leaves nothing under the chain's own name.
     let unfinished = args.datadir.join("chain.unfinished");
+    let found = unfinished_state(&database)?;
+    if found.is_some() && found == root {
+        remove(&unfinished)?;
+        return Ok(database);
+    }
+    if let Some(found) = found {
+        tracing::warn!("the unfinished state with the root {found} is removed: this is another");
+    }
     if database.stats()?.nodes.kept_bytes > 0 {
         remove(&unfinished)?;
         std::fs::rename(&directory, &unfinished)

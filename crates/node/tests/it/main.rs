@@ -11,6 +11,7 @@ mod commands;
 mod dashboard;
 mod dev;
 mod devnet;
+mod dump;
 mod engine_api;
 mod examples;
 mod extract;

@@ -1,4 +1,4 @@
-use super::{OrderError, StateBuilder};
+use super::{OrderError, SpineError, StateBuilder};
 use crate::{
     AccountChange, AccountInfo, StateChanges, StateTrie, by_hash, oracle,
     versioned::{self, MemoryRecords, NodeAddress, Records, Version, record},
@@ -152,6 +152,68 @@ fn what_is_out_of_order_is_refused_and_changes_nothing() {
     assert_eq!(builder.finish(), build(&State::from(expected)).0);
 }
 
+/// Slots come before their accounts, and the builder is written and read again after each entry for
+/// which `stops` says so: the records and the version are the same.
+fn check_stopped(state: &State, mut stops: impl FnMut() -> bool) {
+    let (expected, whole) = build(state);
+    let mut records = MemoryRecords::default();
+    let mut spine = StateBuilder::new(&mut records).spine();
+    let mut entries = state.iter().flat_map(|(key, (info, slots))| {
+        let slots = slots.iter().map(|(slot, value)| (*slot, Err(*value)));
+        slots.chain([(*key, Ok(*info))])
+    });
+    let version = loop {
+        let mut builder = StateBuilder::resume(&mut records, &spine).expect("as it was written");
+        assert_eq!(builder.spine(), spine);
+        let went_on = entries.by_ref().any(|(key, entry)| {
+            match entry {
+                Err(value) => builder.next_slot(key, value).expect("in order"),
+                Ok(info) => {
+                    let storage = builder.end_storage();
+                    builder.whole_account(key, info, storage).expect("in order");
+                }
+            }
+            stops()
+        });
+        if !went_on {
+            break builder.finish();
+        }
+        spine = builder.spine();
+        assert!(spine.len() <= StateBuilder::<&mut MemoryRecords>::MAX_SPINE_BYTES);
+        for cut in [0, 1, spine.len() / 2, spine.len() - 1] {
+            let cut = StateBuilder::resume(&mut MemoryRecords::default(), &spine[..cut]).err();
+            assert_eq!(cut, Some(SpineError));
+        }
+    };
+    assert_eq!((version, records.end()), (expected, whole.end()));
+    for offset in 1..whole.end().offset() {
+        let at = NodeAddress::new(offset);
+        let [got, expected] = [&records, &whole].map(|records| records.record(at).expect("there"));
+        assert_eq!(got[..], expected[..]);
+    }
+}
+
+#[test]
+fn slots_that_are_dropped_leave_no_trace() {
+    let [a, b] = twins();
+    let mut records = MemoryRecords::default();
+    let mut builder = StateBuilder::new(&mut records);
+    builder.next_slot(a, U256::ONE).expect("the first");
+    builder.next_slot(b, U256::ONE).expect("in order");
+    assert_eq!(builder.last_slot(), Some(b));
+    builder.drop_slots();
+    builder.next_slot(a, U256::from(2)).expect("the first again");
+    let refused = OrderError::NotAscending { got: a, last: a };
+    assert_eq!(builder.next_slot(a, U256::ONE), Err(refused));
+    let storage = builder.end_storage();
+    builder.whole_account(b, info(1), storage).expect("the first");
+    let refused = OrderError::NotAscending { got: a, last: b };
+    assert_eq!(builder.whole_account(a, info(1), Version::EMPTY), Err(refused));
+    assert_eq!(builder.last_account(), Some(b));
+    let expected = State::from([(b, (info(1), slots(&[(a, 2)])))]);
+    assert_eq!(builder.finish().root, slow(&expected).0);
+}
+
 #[test]
 fn thousands_of_accounts_agree() {
     let key = |n: u64| alloy_primitives::keccak256(n.to_be_bytes());
@@ -160,7 +222,13 @@ fn thousands_of_accounts_agree() {
         let slots = (0..count).map(|slot| (key(slot << 32 | n), U256::from(slot + 1)));
         (key(n), (info(n), slots.collect()))
     });
-    check(&accounts.collect());
+    let state: State = accounts.collect();
+    check(&state);
+    let mut entries = 0;
+    check_stopped(&state, || {
+        entries += 1;
+        entries % 97 == 0
+    });
 }
 
 fn key() -> impl Strategy<Value = B256> + Clone {
@@ -182,6 +250,8 @@ proptest! {
         accounts in prop::collection::btree_map(key(), (any::<u64>(), storage()), 0..24),
     ) {
         let accounts = accounts.into_iter();
-        check(&accounts.map(|(key, (nonce, slots))| (key, (info(nonce), slots))).collect());
+        let state = accounts.map(|(key, (nonce, slots))| (key, (info(nonce), slots))).collect();
+        check(&state);
+        check_stopped(&state, || true);
     }
 }

@@ -134,6 +134,12 @@ pub trait RecordSink {
     const MAX_RECORD_BYTES: usize = 1024;
 }
 
+impl<S: RecordSink> RecordSink for &mut S {
+    fn append(&mut self, record: &[u8]) -> NodeAddress {
+        (**self).append(record)
+    }
+}
+
 /// A state, or a single trie: its root hash and the address of its root's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
