@@ -11,7 +11,7 @@ use super::pair::Pair;
 
 /// Parts of warnings and errors of a beacon node that are not about its execution client, or are
 /// as they should be, each with the reason.
-const BEACON_WORDS: [(&str, &str); 11] = [
+const BEACON_WORDS: [(&str, &str); 12] = [
     (r#""prefix":"p2p""#, "a network of few peers, some of which are away"),
     ("Running on custom Ethereum network", "the configuration is a file"),
     ("Disabled feature flag", "QUIC is off"),
@@ -21,25 +21,25 @@ const BEACON_WORDS: [(&str, &str); 11] = [
     ("could not check if block arrived early", "it starts before the genesis"),
     ("Voting period before genesis", "votes on deposits begin after the follow distance"),
     ("Failed to fetch data column sidecars", "peers have not had them yet; it asks again"),
-    (BLOBS, "it had the blobs of a block from a peer, and ended its own request for them"),
-    (COLUMNS, "it had the columns of a block from a peer, and ended its own request for its blobs"),
+    ("committee cache size", "it was behind, and has caught up"),
+    ("context canceled", OVER),
+    ("context deadline exceeded", OVER),
 ];
 
-/// The end of a request for blobs, by the beacon node: the block was there before the answer.
-const BLOBS: &str =
-    r#"context canceled","level":"error","msg":"Failed to reconstruct blob sidecars""#;
-const COLUMNS: &str = r#"context canceled","level":"error","msg":"Failed to process data column"#;
+/// A beacon node ends what it has begun, its own requests too, when the block has come another way
+/// or the slot is over. A call that its execution client does not answer in time is `timeout from
+/// http.Client`, and a fault.
+const OVER: &str = "it ended its own work: the block was there, or the slot was over";
 
 /// An error of a beacon node while the chain has fewer blocks than the follow distance: no deposit
 /// can be old enough yet.
 const YOUNG: &str = "Beacon node is not respecting the follow distance";
 
-/// A warning of a beacon node whose execution client has no block of the last five minutes.
-const OLD: &str = "Execution client is not syncing";
-
 /// As [`BEACON_WORDS`], of the node.
-const NODE_WORDS: [(&str, &str); 1] =
-    [("the head was set by hand", "a scenario moves the head back")];
+const NODE_WORDS: [(&str, &str); 2] = [
+    ("the head was set by hand", "a scenario moves the head back"),
+    ("no build has the id", "a scenario has killed it between a build and the request for it"),
+];
 
 /// Parts of refusals of transactions that are as they should be.
 const REFUSALS: [&str; 0] = [];
@@ -67,7 +67,7 @@ pub(super) fn of_logs(pair: &Pair) -> (Vec<String>, Vec<String>) {
     let of_beacon = beacon.iter().filter(|line| is_bad_of_beacon(line));
     let of_node = node.iter().filter(|line| is_bad_of_node(line));
     let bad = of_beacon
-        .map(|line| ("beacon", line, reason_of_beacon(pair.name, line)))
+        .map(|line| ("beacon", line, reason_of_beacon(line)))
         .chain(of_node.map(|line| ("node", line, reason(line, &NODE_WORDS))));
     for (program, line, reason) in bad {
         match reason {
@@ -89,14 +89,11 @@ fn reason(line: &str, known: &[(&str, &'static str)]) -> Option<&'static str> {
     known.iter().find(|(part, _)| line.contains(part)).map(|(_, reason)| *reason)
 }
 
-fn reason_of_beacon(pair: &str, line: &str) -> Option<&'static str> {
+fn reason_of_beacon(line: &str) -> Option<&'static str> {
     let fields: Value = serde_json::from_str(line).unwrap_or_default();
     let is_young = |number: u64| line.contains(YOUNG) && number <= FOLLOW_DISTANCE;
     if fields["lastBlockNumber"].as_u64().is_some_and(is_young) {
         return Some("the chain has fewer blocks than the follow distance");
-    }
-    if pair == "c" && line.contains(OLD) {
-        return Some("a fresh pair, whose newest block is more than five minutes old");
     }
     reason(line, &BEACON_WORDS)
 }

@@ -59,6 +59,11 @@ pub(crate) async fn run(options: Options, names: &[&str]) -> anyhow::Result<()> 
         let scenario = SCENARIOS.iter().find(|(known, ..)| known == name);
         let (_, words, act) = scenario.with_context(|| format!("no scenario {name}"))?;
         net.say(format!("== {name}: {words}"));
+        if *name != SCENARIOS[0].0 {
+            // Before that, a beacon node that comes back begins at the genesis, and forks off.
+            net.until("an epoch is final", async |net| Ok(net.pairs[0].finalized().await? > 0))
+                .await?;
+        }
         let outcome = act(&mut net).await;
         outcome.with_context(|| format!("scenario {name}, files in {}", net.folder()))?;
         net.check_chain().await.with_context(|| format!("the chain after {name}"))?;
@@ -120,7 +125,9 @@ impl Net {
     /// Starts the third pair, if it is not there: one without validators. Whichever pair loses a
     /// program, two beacon nodes have each other then; one that is alone publishes nothing.
     async fn third_pair(&mut self) -> anyhow::Result<()> {
-        let Some(pair) = self.waiting.take() else { return Ok(()) };
+        let Some(mut pair) = self.waiting.take() else { return Ok(()) };
+        // Its node has the genesis alone, and its beacon node says so.
+        pair.begin_absence();
         self.pairs.push(pair);
         self.start_node(2).await?;
         self.start_beacon(2).await
@@ -219,8 +226,9 @@ impl Net {
     }
 
     /// Waits until the pairs have one head, and each beacon node one that its node has run.
+    /// Absences end with it.
     async fn settle(&mut self) -> anyhow::Result<()> {
-        self.until("all pairs have one head", async |net| {
+        let is_settled = async |net: &Self| {
             let (slot, head) = net.pairs[0].beacon_head().await?;
             for pair in &net.pairs {
                 let (_, number_head) = pair.block("latest").await?;
@@ -230,8 +238,10 @@ impl Net {
                 }
             }
             Ok(slot > 0)
-        })
-        .await
+        };
+        self.until("all pairs have one head", is_settled).await?;
+        self.pairs.iter_mut().for_each(Pair::end_absence);
+        Ok(())
     }
 
     /// Waits until `epochs` more are finalized, as the first pair sees it.

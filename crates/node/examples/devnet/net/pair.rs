@@ -18,6 +18,8 @@ use super::process::Program;
 
 /// The time in which a program answers.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The folder of the node's chain.
+const EXECUTION: &str = "execution";
 /// The file of the secret that beacon node and node share.
 const SECRET: &str = "jwt.hex";
 /// The address that validators ask fees for.
@@ -138,12 +140,18 @@ impl Pair {
     pub(crate) fn start_node(&mut self) -> anyhow::Result<()> {
         let Ports { engine, http, .. } = self.ports;
         let mut arguments = words(&["node", "--testing", "--datadir"]);
-        arguments.push(text(&self.folder.join("execution"))?.into());
+        arguments.push(text(&self.folder.join(EXECUTION))?.into());
         arguments.push(format!("--chain={}", text(&self.chain.execution_genesis())?));
         arguments.push(format!("--authrpc.jwtsecret={}", text(&self.secret())?));
         arguments.extend([format!("--authrpc.port={engine}"), format!("--http.port={http}")]);
         arguments.extend(self.more[0].iter().cloned());
         self.node.start(&arguments)
+    }
+
+    /// Deletes the chain of a node that does not run.
+    pub(crate) fn lose_chain(&self) -> anyhow::Result<()> {
+        ensure!(!self.node.runs(), "{} runs", self.node.name);
+        Ok(std::fs::remove_dir_all(self.folder.join(EXECUTION))?)
     }
 
     /// Starts the beacon node, which looks for those at `peers`.

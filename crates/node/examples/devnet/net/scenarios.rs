@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::Net;
 use super::chain::{FULU_EPOCH, SLOTS};
+use super::pair::Pair;
 
 /// Slots in which a program is away.
 const AWAY: u64 = 40;
@@ -16,7 +17,7 @@ const AWAY: u64 = 40;
 type Act = for<'net> fn(&'net mut Net) -> Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'net>>;
 
 /// Name, description and course of each.
-pub(crate) const SCENARIOS: [(&str, &str, Act); 9] = [
+pub(crate) const SCENARIOS: [(&str, &str, Act); 10] = [
     ("plain", "through the fork from Electra to Fulu, until blocks of Fulu are final", |net| {
         Box::pin(plain(net))
     }),
@@ -38,6 +39,9 @@ pub(crate) const SCENARIOS: [(&str, &str, Act); 9] = [
     }),
     ("moved-back", "the heads of both nodes are moved back by hand", |net| {
         Box::pin(moved_back(net))
+    }),
+    ("node-lost", "the node of c loses its chain, and has --follow to the other nodes", |net| {
+        Box::pin(node_lost(net))
     }),
     ("absence", "no validator is there for longer than an epoch", |net| Box::pin(absence(net))),
 ];
@@ -78,7 +82,10 @@ enum Away {
 
 /// A program of the second pair is away for 40 slots; the first pair finalizes meanwhile.
 async fn away(net: &mut Net, of: Away) -> anyhow::Result<()> {
-    net.third_pair().await?;
+    if matches!(of, Away::BeaconFrozen | Away::BeaconStopped) {
+        // Else the other beacon node would be alone.
+        net.third_pair().await?;
+    }
     net.settle().await?;
     let before = net.pairs[0].finalized().await?;
     let pair = &mut net.pairs[1];
@@ -105,7 +112,6 @@ async fn away(net: &mut Net, of: Away) -> anyhow::Result<()> {
         }
     }
     net.settle().await?;
-    net.pairs[1].end_absence();
     net.say(format!("in step again after {} s", back.elapsed().as_secs()));
     net.finalize(1).await
 }
@@ -119,6 +125,7 @@ async fn wait_slots(net: &mut Net, slots: u64) -> anyhow::Result<()> {
 
 /// Kills each node, then each beacon node, then a whole pair.
 async fn kills(net: &mut Net) -> anyhow::Result<()> {
+    // A beacon node that syncs takes part in no gossip, so the other would be alone.
     net.third_pair().await?;
     for (index, node, beacon) in
         [(1, true, false), (0, true, false), (1, false, true), (0, false, true), (1, true, true)]
@@ -153,7 +160,6 @@ async fn kills(net: &mut Net) -> anyhow::Result<()> {
             net.start_beacon(index).await?;
         }
         net.settle().await?;
-        net.pairs[index].end_absence();
         let seconds = back.elapsed().as_secs();
         net.say(format!("{name}: {which} killed at block {head}, in step again after {seconds} s"));
         wait_slots(net, 2).await?;
@@ -183,6 +189,25 @@ async fn moved_back(net: &mut Net) -> anyhow::Result<()> {
             ));
         }
     }
+    net.finalize(1).await
+}
+
+/// A node begins again at the genesis, below a beacon node that goes on at its head.
+async fn node_lost(net: &mut Net) -> anyhow::Result<()> {
+    net.third_pair().await?;
+    net.settle().await?;
+    let upstreams: Vec<_> = net.pairs.iter().take(2).map(Pair::http).collect();
+    let pair = &mut net.pairs[2];
+    pair.begin_absence();
+    let (head, _) = pair.block("latest").await?;
+    pair.node.stop().await?;
+    pair.lose_chain()?;
+    pair.more[0] = vec![format!("--follow={}", upstreams.join(","))];
+    let back = Instant::now();
+    net.start_node(2).await?;
+    net.settle().await?;
+    let seconds = back.elapsed().as_secs();
+    net.say(format!("the node of c has block {head} and those after it again after {seconds} s"));
     net.finalize(1).await
 }
 
