@@ -130,6 +130,28 @@ impl Engine {
         Ok((!is_in_step).then_some(progress))
     }
 
+    /// The number and the hash of the head that the last fork choice chose (EIP-8379): the head, or
+    /// the block that it named and that came later, once that is valid.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn chosen_head(&self) -> Result<(u64, B256), Error> {
+        let (head, named) = {
+            let tree = self.shared.chain.tree();
+            let head = (tree.known_link(&tree.heads.head)?.0, tree.heads.head);
+            (head, tree.unknown_head.filter(|named| tree.recent_link(named).is_some()))
+        };
+        let Some(named) = named else { return Ok(head) };
+        let Some(record) = self.shared.chain.block(&named)? else { return Ok(head) };
+        let tree = self.shared.chain.tree();
+        let is_on_branch = match tree.heads.finalized {
+            Some(last) => tree.is_ancestor(&last, &named)?,
+            None => true,
+        };
+        let is_chosen = is_on_branch && !self.shared.chain.is_pruned(&record)?;
+        Ok(if is_chosen { (record.number(), named) } else { head })
+    }
+
     /// Keeps a block whose parent is not known. If only blocks are between that are kept too, they
     /// run now, and so does the block.
     pub(crate) fn keep_orphan(&self, block: SealedBlock) -> Result<Verdict, Error> {

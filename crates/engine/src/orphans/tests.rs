@@ -1,5 +1,6 @@
 use super::*;
 use crate::samples::*;
+use alloy_rpc_types_engine::ForkchoiceState;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -35,8 +36,12 @@ fn payloads_wait_for_a_missing_block_and_run_when_it_comes() {
     }
     let last = blocks[5].hash();
     assert_eq!(choose(&engine, last), Verdict::Syncing(Missing::Head { hash: last }));
+    assert_eq!(engine.chosen_head(), Ok((1, blocks[0].hash())));
     assert_eq!(give(&engine, &blocks[1]), Verdict::Valid);
     assert_eq!(engine.orphans().count(), 0);
+    // The head stays, until a fork choice finds the block there.
+    assert_eq!(engine.chosen_head(), Ok((6, last)));
+    assert_eq!(engine.heads().head, blocks[0].hash());
     // The fork choice finds it run, and so does the same payload.
     assert_eq!(choose(&engine, last), Verdict::Valid);
     assert_eq!(engine.progress(), Ok(None));
@@ -72,6 +77,25 @@ fn payloads_that_could_have_run_do_with_the_next() {
     }
     assert_eq!(give(&engine, &blocks[3]), Verdict::Valid);
     assert_eq!(engine.orphans().count(), 0);
+}
+
+#[test]
+fn a_block_off_the_finalized_one_is_not_chosen_when_it_comes() {
+    let engine = engine();
+    let genesis = engine.heads().genesis;
+    let finalized = extend(&engine, genesis, 1);
+    let state = ForkchoiceState {
+        head_block_hash: finalized,
+        finalized_block_hash: finalized,
+        ..ForkchoiceState::default()
+    };
+    engine.forkchoice_updated(state, None).unwrap();
+    let maker = self::engine();
+    let side = extend(&maker, genesis, 2);
+    let block = maker.block(side).unwrap().unwrap().block.clone();
+    assert_eq!(choose(&engine, side), Verdict::Syncing(Missing::Head { hash: side }));
+    assert_eq!(give(&engine, &block), Verdict::Valid);
+    assert_eq!(engine.chosen_head(), Ok((1, finalized)));
 }
 
 #[test]

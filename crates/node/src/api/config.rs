@@ -161,8 +161,7 @@ pub(super) fn sync_status(api: &Api, params: Params<'_>) -> Result<Json, Error> 
 
 /// The members of the answer.
 pub(crate) fn sync_status_of(api: &Api) -> Result<Value, Error> {
-    let hash = api.engine.heads().head;
-    let number = api.engine.number(&hash).map_err(refusal)?.expect("the head is a valid block");
+    let (number, hash) = api.engine.chosen_head().map_err(refusal)?;
     let number = U64::from(number);
     Ok(json!({
         "headBlockHash": hash,

@@ -719,3 +719,63 @@ async fn a_user_agent_names_the_consensus_client_with_calls_of_one_alone() {
     let status = node.ok("deponent_status", json!([])).await;
     assert_eq!(status["consensusClient"]["name"], "beacon/2", "{status}");
 }
+
+/// The answer to `engine_getSyncStatus`, which is the same twice: a number and a hash.
+async fn sync_status(node: &mut TestNode) -> (u64, Value) {
+    let status = node.ok("engine_getSyncStatus", json!([])).await;
+    assert_eq!(node.ok("engine_getSyncStatus", json!([])).await, status);
+    let (hash, number) = (&status["headBlockHash"], &status["headBlockNumber"]);
+    let expected = json!({
+        "headBlockHash": hash, "headBlockNumber": number,
+        "executedBlockHash": hash, "executedBlockNumber": number,
+    });
+    assert_eq!(status, expected);
+    let number: U64 = serde_json::from_value(number.clone()).expect("a quantity");
+    (number.to(), hash.clone())
+}
+
+/// EIP-8379, top-up sync: a consensus client asks for the head, and gives the block after it.
+#[tokio::test]
+async fn a_chain_is_topped_up_by_the_sync_status_alone() {
+    let mut maker = TestNode::start(genesis_of_osaka()).await;
+    let mut envelopes = Vec::new();
+    for time in 1..=6 {
+        envelopes.push(maker.extend(OSAKA, time, &[]).await);
+    }
+    let hash = |number: usize| envelopes[number - 1]["executionPayload"]["blockHash"].clone();
+    let mut node = TestNode::start(genesis_of_osaka()).await;
+    let genesis = node.head().await;
+    let give = |number: usize| new_payload(4, &envelopes[number - 1]);
+    assert_eq!(sync_status(&mut node).await, (0, genesis.clone()));
+    // Blocks without their ancestors, and a head that is not there, are not reported.
+    for number in [5, 6] {
+        let status = node.ok("engine_newPayloadV4", give(number)).await;
+        assert_eq!(status["status"], "SYNCING");
+    }
+    for number in 1..=3 {
+        let (head, at) = sync_status(&mut node).await;
+        assert_eq!(head, number as u64 - 1);
+        let mut wrong = give(number);
+        wrong[0]["stateRoot"] = json!(B256::repeat_byte(7));
+        let status = node.ok("engine_newPayloadV4", wrong).await;
+        assert_eq!(status["status"], "INVALID", "{status}");
+        let status = node.ok("engine_newPayloadV4", give(number)).await;
+        assert_eq!(status["status"], "VALID", "a child of the reported head: {status}");
+        assert_eq!(sync_status(&mut node).await, (head, at), "no fork choice has named it");
+        let choice = json!([state(&hash(number)), null]);
+        let answer = node.ok("engine_forkchoiceUpdatedV3", choice).await;
+        assert_eq!(answer["payloadStatus"]["status"], "VALID");
+    }
+    // A fork choice that comes before its blocks is followed when they are there.
+    let choice = json!([state(&hash(6)), null]);
+    let answer = node.ok("engine_forkchoiceUpdatedV3", choice.clone()).await;
+    assert_eq!(answer["payloadStatus"]["status"], "SYNCING");
+    assert_eq!(sync_status(&mut node).await, (3, hash(3)));
+    let status = node.ok("engine_newPayloadV4", give(4)).await;
+    assert_eq!(status["status"], "VALID");
+    assert_eq!(sync_status(&mut node).await, (6, hash(6)));
+    let answer = node.ok("engine_forkchoiceUpdatedV3", choice).await;
+    assert_eq!(answer["payloadStatus"]["status"], "VALID");
+    assert_eq!((sync_status(&mut node).await, node.head().await), ((6, hash(6)), hash(6)));
+    node.refused("engine_getSyncStatus", json!([1]), Code::InvalidParams, "").await;
+}
