@@ -6,6 +6,6 @@ pub(crate) mod sizes;
 pub(crate) mod world;
 
 mod asm;
-mod contracts;
-mod sign;
-mod workload;
+pub(crate) mod contracts;
+pub(crate) mod sign;
+pub(crate) mod workload;

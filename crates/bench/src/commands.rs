@@ -33,6 +33,7 @@ use crate::run::siblings::SizedChain;
 use crate::run::sweep::Sweep;
 use crate::run::tables::{self, Pairing, answer_beside, verdict_columns, verdict_rows};
 use crate::saved::{self, ReportArgs};
+use crate::soak::{self, SoakArgs};
 
 /// A command of `deponent bench`.
 #[derive(Debug, Subcommand)]
@@ -63,6 +64,8 @@ pub(crate) enum Command {
     Rpc(LoadArgs),
     /// Measure what the instrument itself can do at most.
     Overhead(OverheadArgs),
+    /// Run nodes of ours for hours, with troubles at random, and look for what is lost or grows.
+    Soak(SoakArgs),
 }
 
 #[derive(Debug, Args)]
@@ -329,6 +332,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Report(args) => saved::run(args),
         Command::Rpc(args) => load::load(args),
         Command::Overhead(args) => load::overhead(args),
+        Command::Soak(args) => soak::run(args),
     }
 }
 

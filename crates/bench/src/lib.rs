@@ -23,6 +23,7 @@ mod random;
 pub mod report;
 mod run;
 mod saved;
+mod soak;
 mod turns;
 
 pub use chain::format::{Chain, Part, Payload};

@@ -16,7 +16,7 @@ const OPCODES: &str = "
     56 jump          57 jumpi         5a gas           80 dup1          81 dup2
     82 dup3          84 dup5          85 dup6          86 dup7          90 swap1
     a3 log3          a4 log4          f1 call          f3 return        f5 create2
-    fd revert
+    fd revert        ff selfdestruct
 ";
 
 const PUSH0: u8 = 0x5f;

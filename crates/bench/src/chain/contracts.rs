@@ -174,6 +174,11 @@ pub(crate) fn deployment(seed: u64, len: u16) -> Bytes {
     code.into()
 }
 
+/// Creation code that ends its own contract, which is gone after the transaction (EIP-6780).
+pub(crate) fn short_life() -> Bytes {
+    assemble("1 0 sstore caller selfdestruct").into()
+}
+
 impl Method {
     /// The data of a call.
     pub(crate) fn call(self, arguments: &[u64]) -> Bytes {

@@ -44,10 +44,14 @@ pub(crate) struct PlannedTransaction {
     pub(crate) kind: PlannedKind,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PlannedKind {
     Legacy,
     Eip1559,
+    /// EIP-2930: the contract that it calls, with these of its slots.
+    AccessList {
+        slots: Vec<B256>,
+    },
     /// EIP-7702: `authority`, another sender, with its nonce, lets a contract speak for it.
     Delegation {
         authority: usize,

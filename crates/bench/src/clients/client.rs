@@ -102,12 +102,20 @@ impl Client {
         };
         let params = (parent, attributes, transactions, extra_data);
         let built: BuiltPayload = port.read("testing_buildBlockV1", params)?;
-        let block = built.payload.clone().try_into_block::<EthereumTxEnvelope<TxEip4844>>()?;
-        Ok(NewPayload {
-            payload: built.payload,
-            versioned_hashes: block.body.blob_versioned_hashes_iter().copied().collect(),
-            parent_beacon_block_root: attributes.parent_beacon_block_root,
-            execution_requests: Some(built.execution_requests.unwrap_or_default()),
-        })
+        call_of(built, attributes.parent_beacon_block_root)
     }
+}
+
+/// The call of `engine_newPayload` with a payload that a client has built.
+pub(crate) fn call_of(
+    built: BuiltPayload,
+    parent_beacon_block_root: Option<B256>,
+) -> anyhow::Result<NewPayload> {
+    let block = built.payload.clone().try_into_block::<EthereumTxEnvelope<TxEip4844>>()?;
+    Ok(NewPayload {
+        payload: built.payload,
+        versioned_hashes: block.body.blob_versioned_hashes_iter().copied().collect(),
+        parent_beacon_block_root,
+        execution_requests: Some(built.execution_requests.unwrap_or_default()),
+    })
 }

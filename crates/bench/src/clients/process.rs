@@ -281,6 +281,30 @@ impl Process {
         Ok(())
     }
 
+    /// Its process group, for signals from elsewhere.
+    pub(crate) const fn group(&self) -> Pid {
+        self.pid
+    }
+
+    /// The files, sockets and pipes that it has open.
+    pub(crate) fn descriptors(&self) -> u64 {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.id()));
+        open.map_or(0, |entries| entries.count() as u64)
+    }
+
+    /// Waits until it ends by itself, and says how it did: `exited with 0`.
+    pub(crate) fn wait_ended(&mut self, within: Duration) -> anyhow::Result<String> {
+        let end = Instant::now() + within;
+        loop {
+            if let Some(how) = self.ended().filter(|_| self.members().is_empty()) {
+                self.is_over = true;
+                return Ok(how);
+            }
+            ensure!(Instant::now() < end, "it does not end within {within:?}");
+            std::thread::sleep(STOP_PAUSE);
+        }
+    }
+
     /// Tells it to stop, and waits until it has written all that it wants to keep.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         kill_process_group(self.pid, Signal::CONT)?;

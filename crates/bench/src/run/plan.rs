@@ -201,10 +201,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         let count: f64 = digits.parse().ok()?;
         Duration::try_from_secs_f64(count * seconds).ok()
     };
-    let parsed = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
-        (Some(digits), _) => parse(digits, 1e-3),
-        (None, Some(digits)) => parse(digits, 1.0),
-        (None, None) => parse(text, 1e-3),
-    };
-    parsed.ok_or_else(|| format!("{text}: 400ms, 12s, or milliseconds"))
+    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let known = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
+    let (digits, seconds) = known.unwrap_or((text, 1e-3));
+    parse(digits, seconds).ok_or_else(|| format!("{text}: 400ms, 12s, 30m, 12h, or milliseconds"))
 }

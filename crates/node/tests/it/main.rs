@@ -47,6 +47,7 @@ mod replay;
 mod rest;
 mod schema;
 mod small_methods;
+mod soak;
 mod stateless;
 mod status;
 mod subscriptions;
