@@ -15,8 +15,9 @@ const SHELLS: [(&str, &str); 3] =
     [("bash", "deponent.bash"), ("fish", "deponent.fish"), ("zsh", "_deponent")];
 
 /// The program's commands that have a page of their own.
-const PAGES: [&str; 24] = [
+const PAGES: [&str; 25] = [
     "node",
+    "follow",
     "dev",
     "config",
     "verify",

@@ -3,7 +3,8 @@
 //! An [`Upstream`] is an execution client that is asked over JSON-RPC. Headers and blocks are asked
 //! for by hash and checked against it, so that none is trusted: the worst that one can do is not to
 //! answer. After an error or a lie it is left alone for a while. [`Backfill`] finds the gaps of an
-//! [`engine::Engine`] and fills them.
+//! [`engine::Engine`] and fills them. A [`HeadSource`] takes the place of a consensus client: it
+//! has the engine follow the head of an upstream, which is trusted with that.
 
 mod answers;
 mod backfill;
@@ -12,6 +13,10 @@ mod error;
 mod exchange;
 mod figures;
 mod forward;
+mod head;
+mod head_news;
+mod head_status;
+mod head_task;
 mod health;
 pub mod limits;
 mod progress_log;
@@ -23,5 +28,7 @@ mod upstream;
 pub use backfill::Backfill;
 pub use error::Error;
 pub use figures::UpstreamFigures;
+pub use head::HeadSource;
+pub use head_status::{HeadStatus, HeadTag};
 pub use status::{Progress, Stage};
 pub use upstream::{Upstream, UpstreamOptions};

@@ -58,3 +58,26 @@ pub const LOG_PAUSE: Duration = Duration::from_secs(10);
 
 /// Upstreams at most: each has its connections and its metrics.
 pub const UPSTREAMS: usize = 16;
+
+/// Pause between two questions for the head of an upstream that tells of none: a slot of a chain
+/// for tests has a second or two.
+pub const HEAD_POLL: Duration = Duration::from_secs(1);
+
+/// The same where a subscription tells of new heads: one may get lost, and nothing tells of the
+/// safe and the finalized block, which move once in six minutes.
+pub const HEAD_CHECK: Duration = Duration::from_secs(5);
+
+/// How long a head is the target of a gap before a newer one is: to move the target costs the
+/// blocks that are on their way.
+pub const HEAD_HOLD: Duration = Duration::from_secs(10);
+
+/// Longest pause of an upstream whose head is followed: an upstream that was restarted is found
+/// within it.
+pub const HEAD_PAUSE: Duration = Duration::from_secs(4);
+
+/// How long an upstream is left alone that has another chain: it may be restarted with the right
+/// one.
+pub const HEAD_UNFIT: Duration = Duration::from_secs(10);
+
+/// How long a later upstream is followed before an earlier one is tried again.
+pub const HEAD_RETURN: Duration = Duration::from_secs(60);

@@ -194,6 +194,29 @@ impl Upstream {
         self.settled(header.await)
     }
 
+    /// As [`header_at`](Self::header_at), of a client that may answer with an error where it has no
+    /// such block.
+    ///
+    /// # Errors
+    /// [`Error::Unanswered`] where there is no answer, [`Error::Unreadable`].
+    pub async fn header_if_named(&self, tag: &str) -> Result<Option<Header>, Error> {
+        let method = "eth_getBlockByNumber";
+        let params = [raw(&(tag, false))];
+        let answer = async {
+            let exchange = self.exchange(method, &params).await?;
+            match exchange.result() {
+                Err(ClientError::Rpc(_)) => Ok(None),
+                result => read_header(method, result.map_err(unanswered(method))?),
+            }
+        };
+        self.settled(answer.await)
+    }
+
+    /// Counts a failure that its caller found: it is left alone for a while.
+    pub(crate) fn leave_alone(&self) {
+        self.health().failed(Instant::now());
+    }
+
     /// The headers that it has under the numbers from `number` downwards, `count` at most, with
     /// their hashes; it ends where it has none. Whether they are the right ones, the caller finds.
     ///

@@ -11,7 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::commands::{
-    self, DbArgs, DevArgs, ExportArgs, ImportArgs, InitArgs, NodeArgs, StatusArgs,
+    self, DbArgs, DevArgs, ExportArgs, FollowerArgs, ImportArgs, InitArgs, NodeArgs, StatusArgs,
 };
 use crate::commands::{flags_by_variable, with_words};
 use crate::console::{VERSION, printed};
@@ -36,6 +36,9 @@ struct Cli {
 enum Command {
     /// Run a node: the Engine API on one port, the chain and its witnesses on another.
     Node(Box<NodeArgs>),
+    /// Run a node that follows the head of another execution client. It needs no consensus client
+    /// and, for a devnet, no genesis file, and has all flags of deponent node.
+    Follow(Box<FollowerArgs>),
     /// Run a chain for tests, with accounts that have money: it mines a block for each transaction,
     /// at intervals or on demand, and has the methods of anvil and hardhat for tests.
     Dev(Box<DevArgs>),
@@ -84,7 +87,7 @@ enum Command {
 
 /// The commands by what they are for, as `--help` lists them.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Run a node", &["node", "dev", "config", "status"]),
+    ("Run a node", &["node", "follow", "dev", "config", "status"]),
     ("Chains and their files", &["init", "import", "export", "db"]),
     ("Witnesses", &["verify", "witness", "demo", "bench"]),
     (
@@ -171,6 +174,10 @@ pub fn main() -> ExitCode {
         Command::Node(args) => {
             let given = flags::given(&Cli::command(), &matches);
             commands::run_node(*args, &given, reload_log_level)
+        }
+        Command::Follow(args) => {
+            let given = flags::given(&Cli::command(), &matches);
+            commands::run_follow(*args, &given, reload_log_level)
         }
         Command::Dev(args) => commands::run_dev(*args),
         Command::Config(args) => print_config(&args, &matches),

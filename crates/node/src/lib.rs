@@ -67,6 +67,7 @@ pub mod rest;
 mod stateless;
 mod traces;
 mod unmined;
+mod upstream_chain;
 mod verify;
 
 pub use api::{Api, MethodPattern, Offered};

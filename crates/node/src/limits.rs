@@ -461,3 +461,16 @@ pub(crate) const STATELESS_SOURCES: usize = 8;
 
 /// Bytes of memory of the ports of a node without a state, where no flag says another.
 pub(crate) const STATELESS_PORT_BYTES: u64 = 128 << 20;
+
+/// Tries of `deponent follow` to reach an upstream that is not there at the start, and the pause
+/// after each: both may be started at the same time.
+pub(crate) const UPSTREAM_TRIES: u32 = 60;
+/// The pause.
+pub(crate) const UPSTREAM_PAUSE: Duration = Duration::from_secs(1);
+
+/// Accounts of a first state that `deponent follow` asks an upstream for: devnets have some
+/// hundreds. They are held in memory.
+pub(crate) const FIRST_STATE_ACCOUNTS: usize = 100_000;
+
+/// The same in one answer: most clients give 256.
+pub(crate) const FIRST_STATE_PAGE: usize = 256;

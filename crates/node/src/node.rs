@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::Context;
 use dev::{DevChain, missing_contracts};
 use engine::{Engine, EngineOptions};
-use follow::{Backfill, Upstream, UpstreamOptions};
+use follow::limits::HEAD_PAUSE;
+use follow::{Backfill, HeadSource, HeadTag, Upstream, UpstreamOptions};
 use pool::Pool;
 use rpc::{AllowedOrigins, JwtSecret, Limits, PortMemory, ServerOptions};
 use state::Options as DatabaseOptions;
@@ -80,6 +81,9 @@ pub struct NodeOptions {
     /// Execution clients that are asked for blocks that are missing: addresses of JSON-RPC, as
     /// [`Upstream::parse`] takes them.
     pub follow: Vec<String>,
+    /// The block of the first of them that answers which becomes the head, without a consensus
+    /// client.
+    pub follow_head: Option<HeadTag>,
     /// How the node mines its own chain, if it does.
     pub dev: Option<DevOptions>,
     /// Memory of the ports; that of the caches is in the options of engine and database.
@@ -154,6 +158,7 @@ impl NodeOptions {
             batches: BatchBounds::default(),
             txpool: TxpoolOptions::default(),
             follow: Vec::new(),
+            follow_head: None,
             dev: None,
             memory: NodeMemory::default(),
             metrics: None,
@@ -220,10 +225,10 @@ impl Node {
         let (metrics, condition) = (Arc::default(), Arc::new(NodeCondition::new(files.clone())));
         let pool = pool_of(&chain, options.txpool.pool, &files.join("pool"))?;
         let dev = options.dev.map(|options| dev_node(options, &chain, &pool)).transpose()?;
-        let backfill = backfill(&chain, &options.follow)?;
         let (pending, pending_thread) = PendingFeed::start(chain.clone(), pool.clone())?;
         let observers = observers(&chain, &metrics, &condition, options.slow_block, &pending)?;
         let (feed, feed_thread) = Feed::start(chain.clone(), observers)?;
+        let backfill = upstreams(&chain, &options.follow, options.follow_head, &condition)?;
         let offer = |api: Api| {
             let api = api.with_feed(feed.clone()).with_record(record.clone()).with_dev(dev.clone());
             let api = api.with_metrics(metrics.clone()).with_tracer(tracer.clone());
@@ -296,6 +301,9 @@ impl Node {
     pub async fn stop(self) {
         let Self { ports, ipc_path, condition, backfill, .. } = self;
         condition.stop();
+        if let Some(source) = condition.head_source() {
+            source.stop().await;
+        }
         if let Some(backfill) = backfill {
             backfill.stop().await;
         }
@@ -382,6 +390,35 @@ fn tracer(options: TraceOptions, tasks: &mut JoinSet<()>) -> Arc<Tracer> {
     let (tracer, sends) = Tracer::new(options);
     tasks.spawn(sends);
     Arc::new(tracer)
+}
+
+/// Has gaps of the chain, and the head where that is wanted, come from these execution clients.
+fn upstreams(
+    engine: &Arc<Engine>,
+    addresses: &[String],
+    tag: Option<HeadTag>,
+    condition: &NodeCondition,
+) -> anyhow::Result<Option<Arc<Backfill>>> {
+    let backfill = backfill(engine, addresses)?;
+    follow_head(engine, addresses, tag, condition)?;
+    Ok(backfill)
+}
+
+/// Has the head come from the first of these execution clients that answers, if it is to.
+fn follow_head(
+    engine: &Arc<Engine>,
+    addresses: &[String],
+    tag: Option<HeadTag>,
+    condition: &NodeCondition,
+) -> anyhow::Result<()> {
+    let Some(tag) = tag else { return Ok(()) };
+    anyhow::ensure!(!addresses.is_empty(), "--follow.head {tag}: --follow names no upstream");
+    let options = UpstreamOptions { most_pause: HEAD_PAUSE, ..UpstreamOptions::default() };
+    // Others than those of gaps, which are left alone for longer.
+    let upstream = |address: &String| Upstream::parse(address, options).context("--follow");
+    let upstreams: Vec<_> = addresses.iter().map(upstream).collect::<Result<_, _>>()?;
+    condition.follow(HeadSource::start(engine.clone(), upstreams, tag));
+    Ok(())
 }
 
 /// Has gaps of the chain filled from these execution clients, where there are any.

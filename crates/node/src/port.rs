@@ -169,7 +169,9 @@ impl Api {
             if condition.is_stopping() {
                 reasons.push("the node is stopping".to_owned());
             }
-            if !condition.has_chosen() {
+            if condition.head_source().is_some() {
+                reasons.extend(condition.not_followed());
+            } else if !condition.has_chosen() {
                 let reason = "no consensus client has named a head since the start";
                 reasons.push(reason.to_owned());
             } else {

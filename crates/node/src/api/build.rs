@@ -64,6 +64,7 @@ pub(crate) fn update_forkchoice(
     state: ForkchoiceState,
     build: Result<Option<BuildRequest>, Error>,
 ) -> Result<ForkchoiceOutcome, Error> {
+    api.check_led()?;
     let (build, bad) = match build {
         Ok(build) => (build, None),
         Err(error) => (None, Some(error)),

@@ -362,6 +362,20 @@ impl Api {
         Self { condition: Some(condition), ..self }
     }
 
+    /// Checks that the consensus client leads, and no upstream does.
+    fn check_led(&self) -> Result<(), Error> {
+        let source = self.condition.as_ref().and_then(|condition| condition.head_source());
+        source.map_or(Ok(()), |source| {
+            let tag = source.tag();
+            let reason = format!(
+                "the head comes from an upstream (--follow.head {tag}), so this node takes no \
+                 payloads and no fork choices: start it without that flag, for a consensus client \
+                 to lead it"
+            );
+            Err(Error::new(Code::Server, reason))
+        })
+    }
+
     /// The same, with filters that it shares with other ports.
     pub(crate) fn with_filters(self, filters: Arc<Filters>) -> Self {
         Self { filters, ..self }

@@ -46,6 +46,7 @@ pub(super) fn witness(api: &Api, params: Params<'_>, version: u8) -> Result<Json
 /// # Errors
 /// When the engine cannot say.
 pub(crate) fn validate(api: &Api, payload: Payload) -> Result<JudgedPayload, Error> {
+    api.check_led()?;
     let begun = Instant::now();
     let traced = TracedCall::new_payload(api, &payload.execution);
     let judged = api.engine.judge_payload(payload);
@@ -62,6 +63,7 @@ pub(crate) fn validate_with_witness(
     api: &Api,
     payload: Payload,
 ) -> Result<(JudgedPayload, Option<Assembled>), Error> {
+    api.check_led()?;
     let begun = Instant::now();
     let traced = TracedCall::new_payload(api, &payload.execution);
     let answer = api.engine.judge_payload_with_witness(payload);

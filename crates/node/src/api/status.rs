@@ -2,6 +2,7 @@
 
 use alloy_primitives::B256;
 use engine::{CacheUse, Engine, SyncProgress};
+use follow::HeadStatus;
 use rpc::{Code, Error, Json, Params};
 use serde_json::{Value, json};
 use state::{CacheStats, Retained, Stats};
@@ -56,6 +57,7 @@ pub(super) fn status(api: &Api, params: Params<'_>) -> Result<Json, Error> {
         "disk": disk(&stats, condition),
         "caches": caches(&engine.cache_use()),
         "consensusClient": consensus_client(condition),
+        "headSource": head_source(condition),
     }))
 }
 
@@ -88,6 +90,21 @@ fn consensus_client(condition: &NodeCondition) -> Value {
     last.map_or(Value::Null, |last| {
         let seconds = last.at.elapsed().as_secs();
         json!({"name": name, "method": last.method, "secondsAgo": seconds})
+    })
+}
+
+/// The upstream whose head is the head, which is trusted with that.
+fn head_source(condition: &NodeCondition) -> Value {
+    condition.head_source().map_or(Value::Null, |source| {
+        let HeadStatus { upstream, head, problem } = source.status();
+        let head = head.map(|(number, hash)| json!({"number": number, "hash": hash}));
+        json!({
+            "tag": source.tag().word(),
+            "trusted": true,
+            "upstream": upstream,
+            "head": head,
+            "problem": problem,
+        })
     })
 }
 

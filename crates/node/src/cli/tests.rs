@@ -36,6 +36,7 @@ fn sample(flag: &Arg) -> String {
         (_, "BYTES") => "3GiB".into(),
         (_, "PORT") => "4242".into(),
         (_, "DURATION") => "1500ms".into(),
+        (_, "TAG") => "safe".into(),
         (_, "URLS") => "http://127.0.0.1:4318,/run/geth.ipc".into(),
         (_, "URL") => "http://127.0.0.1:4318".into(),
         (_, "IP") => "127.0.0.9".into(),

@@ -20,7 +20,7 @@ use crate::node::PublicPort;
 use crate::{DiskFault, Node, NodeOptions, limits};
 
 /// Reads the level of the log again, and returns it or why it stays.
-type ReloadLevel = fn() -> Result<String, String>;
+pub(super) type ReloadLevel = fn() -> Result<String, String>;
 
 /// Runs a node until SIGINT, SIGTERM or SIGHUP, or a fault of the disk. At SIGUSR1 it calls
 /// `reload`. `given` are the flags of the command line.
@@ -113,6 +113,7 @@ fn node_options(args: NodeArgs) -> anyhow::Result<NodeOptions> {
         batches: args.rpc.batches(),
         txpool: args.txpool.options(memory),
         follow: args.follow.upstreams,
+        follow_head: args.follow.head,
         dev: None,
         memory,
         metrics: args.metrics.address(),

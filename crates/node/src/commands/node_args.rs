@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use alloy_primitives::Bytes;
 use clap::{ArgAction, Args};
 use engine::EngineOptions;
-use follow::{Upstream, UpstreamOptions};
+use follow::{HeadTag, Upstream, UpstreamOptions};
 
 use super::rpc_args::{RpcArgs, parse_method};
 use super::stateless_args::StatelessArgs;
@@ -304,10 +304,16 @@ pub(super) struct FollowArgs {
     #[arg(long = "follow", value_name = "URLS", value_delimiter = ',',
           value_parser = parse_upstream)]
     pub(super) upstreams: Vec<String>,
+    /// Take the head from the first client of --follow that answers, and from no consensus client:
+    /// its latest, safe or finalized block. That client is trusted: blocks are validated, but which
+    /// branch counts is its word. The Engine API takes no payloads and no fork choices then
+    /// [default: none].
+    #[arg(long = "follow.head", value_name = "TAG")]
+    pub(super) head: Option<HeadTag>,
 }
 
 /// The address of an execution client.
-fn parse_upstream(text: &str) -> Result<String, String> {
+pub(super) fn parse_upstream(text: &str) -> Result<String, String> {
     let parsed = Upstream::parse(text.trim(), UpstreamOptions::default());
     let expected = "expected http(s):// or ws(s)://, HOST:PORT, or the path of a Unix socket";
     parsed.map(|_| text.trim().to_owned()).map_err(|error| format!("{expected}: {error}"))
@@ -490,6 +496,10 @@ impl NodeArgs {
         let needs_files = !self.stateless.stateless && !self.memory.print_limits;
         if self.datadir.is_none() && needs_files {
             return Err("name the data directory: --datadir DIR".into());
+        }
+        if let Some(tag) = self.follow.head.filter(|_| self.follow.upstreams.is_empty()) {
+            let what = "takes the head from an execution client: name it with --follow URL";
+            return Err(format!("--follow.head {tag} {what}"));
         }
         self.metrics.traces()?;
         self.public.websocket().map(drop)

@@ -101,6 +101,9 @@ fn table(status: &Value) -> String {
     line("disk", listed(&status["disk"]));
     line("caches", listed(&status["caches"]));
     line("consensus client", consensus_client(&status["consensusClient"]));
+    if !status["headSource"].is_null() {
+        line("head from", head_source(&status["headSource"]));
+    }
     text
 }
 
@@ -178,6 +181,12 @@ fn consensus_client(client: &Value) -> String {
     let name = client["name"].as_str().map_or_else(|| "without a name".into(), quote);
     let (method, ago) = (word(&client["method"]), time(&client["secondsAgo"]));
     format!("{name}: {method}, {ago} ago")
+}
+
+fn head_source(source: &Value) -> String {
+    let upstream = source["upstream"].as_str().map_or_else(|| "no upstream".into(), quote);
+    let problem = source["problem"].as_str().map(|problem| format!("; {}", quote(problem)));
+    format!("{} of {upstream}, trusted{}", word(&source["tag"]), problem.unwrap_or_default())
 }
 
 /// A text or a number, without control characters.

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use cache::{BlockCache, KeptBlock};
 use endpoint::ForkEndpoint;
 pub(crate) use endpoint::within;
-pub(crate) use rules::GivenRules;
 use rules::{ForkRules, rules};
+pub(crate) use rules::{GivenRules, rules_told};
 use upstream::{EndpointState, header_of};
 
 /// A block of another chain, the endpoint that has the state after it, and the rules of the blocks

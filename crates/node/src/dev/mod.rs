@@ -13,7 +13,7 @@ use engine::StateNames;
 use execution::ChainSpec;
 
 pub use fork::ForkPoint;
-pub(crate) use fork::{GivenRules, endowments, within};
+pub(crate) use fork::{GivenRules, endowments, rules_told, within};
 pub(crate) use printed_blocks::print_blocks;
 pub use wallet::Wallet;
 pub(crate) use wallet::{DERIVATION_PATH, MNEMONIC};

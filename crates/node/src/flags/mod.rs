@@ -16,7 +16,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 pub(crate) use effective::effective;
 
 /// The commands whose flags may stand in a configuration file.
-const CONFIGURED: [&str; 2] = ["node", "config"];
+const CONFIGURED: [&str; 3] = ["node", "follow", "config"];
 
 /// Flags that make no sense in a configuration file.
 const OUTSIDE: [&str; 4] = ["config", "help", "print-limits", "version"];

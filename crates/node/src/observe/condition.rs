@@ -3,10 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use engine::{ChainEvent, WitnessSize};
+use follow::HeadSource;
 
 use super::Observer;
 use crate::limits::{CLIENT_MISSING_PAUSE, CLIENT_MISSING_TIME};
@@ -21,6 +22,8 @@ pub(crate) struct NodeCondition {
     has_chosen: AtomicBool,
     is_stopping: AtomicBool,
     client: Mutex<ConsensusClient>,
+    /// The head's source, where that is no consensus client.
+    head_source: OnceLock<HeadSource>,
 }
 
 /// The consensus client, as its calls show it.
@@ -59,6 +62,7 @@ impl NodeCondition {
             has_chosen: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
             client: Mutex::default(),
+            head_source: OnceLock::new(),
         }
     }
 
@@ -128,6 +132,26 @@ impl NodeCondition {
         let seconds = silence.as_secs();
         (silence >= CLIENT_MISSING_TIME)
             .then(|| format!("no consensus client has called for {seconds} seconds"))
+    }
+
+    /// The head comes from here, and from no consensus client.
+    pub(crate) fn follow(&self, source: HeadSource) {
+        self.head_source.set(source).expect("it is set once, at the start");
+    }
+
+    /// The head's source, where that is no consensus client.
+    pub(crate) fn head_source(&self) -> Option<&HeadSource> {
+        self.head_source.get()
+    }
+
+    /// Why the head of the upstream is not the head, where the head comes from one.
+    pub(crate) fn not_followed(&self) -> Option<String> {
+        let status = self.head_source()?.status();
+        match (status.upstream, status.problem) {
+            (_, Some(problem)) => Some(problem),
+            (None, None) => Some("no upstream has answered yet (--follow.head)".into()),
+            (Some(_), None) => None,
+        }
     }
 
     /// The node stops.
@@ -203,6 +227,9 @@ impl Observer for ClientWatch {
     fn event(&mut self, _: &ChainEvent, _: Option<WitnessSize>) {}
 
     fn second(&mut self) {
+        if self.0.head_source().is_some() {
+            return;
+        }
         let news = self.0.client().missing(self.0.started, Instant::now());
         match news {
             Some(ClientNews::Missing { since, has_called: true }) => {

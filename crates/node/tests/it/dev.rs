@@ -34,8 +34,13 @@ impl Dev {
 
     /// With these variables of the environment.
     pub(crate) async fn start_with(given: &[&str], variables: &[(&str, &Path)]) -> Self {
+        Self::start_on("0", given, variables).await
+    }
+
+    /// On this port.
+    pub(crate) async fn start_on(port: &str, given: &[&str], variables: &[(&str, &Path)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
-        command.args(["dev", "--port", "0"]).args(given).stdout(Stdio::piped());
+        command.args(["dev", "--port", port]).args(given).stdout(Stdio::piped());
         command.envs(variables.iter().copied());
         let mut program = command.spawn().expect("it runs");
         let mut out = BufReader::new(program.stdout.take().expect("a pipe")).lines();

@@ -19,6 +19,7 @@ mod files;
 mod filled;
 mod filters;
 mod follow;
+mod follow_head;
 mod fork;
 mod geth;
 mod geth_estimates;

@@ -7,10 +7,11 @@ use alloy_eips::eip7840::BlobParams;
 use alloy_genesis::ChainConfig;
 use alloy_hardforks::EthereumHardfork;
 use alloy_primitives::Address;
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use dev::DevGenesis;
 use execution::ChainSpec;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 /// The rules by which blocks follow the one that a chain begins with.
@@ -120,15 +121,27 @@ struct Blobs {
     target: u64,
 }
 
+impl Blobs {
+    const fn params(&self) -> BlobParams {
+        BlobParams {
+            target_blob_count: self.target,
+            max_blob_count: self.max,
+            update_fraction: self.base_fee_update_fraction,
+            ..BlobParams::osaka()
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct Config {
     current: Current,
+    next: Option<IgnoredAny>,
 }
 
 /// By the endpoint's own words, where its fork is the block's.
 fn told(config: &Value, header: &Header) -> Option<FoundFork> {
     use EthereumHardfork::{Amsterdam, Cancun, Osaka, Prague, Shanghai};
-    let Config { current } = Config::deserialize(config).ok()?;
+    let Config { current, .. } = Config::deserialize(config).ok()?;
     if current.activation_time > header.timestamp {
         return None;
     }
@@ -144,14 +157,39 @@ fn told(config: &Value, header: &Header) -> Option<FoundFork> {
     } else {
         Shanghai
     };
-    let blobs = current.blob_schedule.map(|blobs| BlobParams {
-        target_blob_count: blobs.target,
-        max_blob_count: blobs.max,
-        update_fraction: blobs.base_fee_update_fraction,
-        ..BlobParams::osaka()
-    });
+    let blobs = current.blob_schedule.map(|blobs| blobs.params());
     let deposits = current.system_contracts.get("DEPOSIT_CONTRACT_ADDRESS").copied();
     Some(FoundFork { fork, blobs, deposits, source: "the endpoint's eth_config" })
+}
+
+/// The rules of a chain from its first block on, by its client's answer of `eth_config`.
+///
+/// # Errors
+/// If other rules held before, or will hold later: of these the answer does not say enough.
+pub(crate) fn rules_told(
+    chain_id: u64,
+    config: &Value,
+    first: &Header,
+) -> anyhow::Result<ChainConfig> {
+    use EthereumHardfork::{Osaka, Prague};
+    let Config { current, next } = Config::deserialize(config).context("its eth_config")?;
+    ensure!(
+        current.activation_time <= first.timestamp && next.is_none(),
+        "its eth_config has several forks, and not all of their rules"
+    );
+    let fork = match form_of(first) {
+        Prague if current.precompiles.contains_key("P256VERIFY") => Osaka,
+        form => form,
+    };
+    let genesis = DevGenesis { chain_id, fork, ..DevGenesis::default() };
+    let mut config = genesis.config()?;
+    config.extra_fields.remove("deponentDev");
+    if let Some(blobs) = current.blob_schedule {
+        config.blob_schedule.insert(fork.to_string().to_lowercase(), blobs.params());
+    }
+    let deposits = current.system_contracts.get("DEPOSIT_CONTRACT_ADDRESS");
+    config.deposit_contract_address = deposits.copied().or(config.deposit_contract_address);
+    Ok(config)
 }
 
 /// The first fork whose headers have the members of this one.

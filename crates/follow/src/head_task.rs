@@ -1,0 +1,329 @@
+//! The task that follows the head of an upstream.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use alloy_consensus::Header;
+use alloy_primitives::{B256, U64};
+use alloy_rpc_types_engine::ForkchoiceState;
+use engine::{Engine, ForkchoiceOutcome, Verdict};
+use rpc::LogThrottle;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::error::Error;
+use crate::head_news::HeadNews;
+use crate::head_status::{HeadTag, SharedStatus};
+use crate::limits::{HEAD_CHECK, HEAD_HOLD, HEAD_POLL, HEAD_RETURN, HEAD_UNFIT};
+use crate::upstream::Upstream;
+
+/// How the head stands after the upstream was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It is that of the upstream, or cannot be.
+    Settled,
+    /// It is not yet that of the upstream.
+    Behind,
+}
+
+/// Why an upstream is not followed further.
+enum Left {
+    /// It did not give what it was asked for, which the log says.
+    Unanswered(Error),
+    /// It cannot be followed.
+    Unfit(String),
+}
+
+impl From<Error> for Left {
+    fn from(error: Error) -> Self {
+        Self::Unanswered(error)
+    }
+}
+
+impl From<engine::Error> for Left {
+    fn from(error: engine::Error) -> Self {
+        Self::Unfit(error.to_string())
+    }
+}
+
+pub(crate) struct HeadTask {
+    engine: Arc<Engine>,
+    upstreams: Vec<Upstream>,
+    tag: HeadTag,
+    shared: Arc<SharedStatus>,
+    /// A block before the head that the upstream named as its head, the last time that it did.
+    earlier: Option<B256>,
+    /// The last head of an upstream that is invalid.
+    invalid: Option<B256>,
+    /// The head to which a gap is filled, and since when.
+    target: Option<(B256, Instant)>,
+    /// Until when each upstream is left alone that cannot be followed, by its place.
+    unfit: HashMap<usize, Instant>,
+    /// The place of the upstream that was followed last.
+    followed: Option<usize>,
+    log: LogThrottle,
+}
+
+impl HeadTask {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        upstreams: Vec<Upstream>,
+        tag: HeadTag,
+        shared: Arc<SharedStatus>,
+    ) -> Self {
+        let (earlier, invalid, target, log) = (None, None, None, LogThrottle::minutely());
+        let (unfit, followed) = (HashMap::new(), None);
+        Self { engine, upstreams, tag, shared, earlier, invalid, target, unfit, followed, log }
+    }
+
+    /// Follows one upstream after the other, until it is stopped.
+    pub(crate) async fn run(mut self, mut stopped: watch::Receiver<bool>) {
+        let upstreams = std::mem::take(&mut self.upstreams);
+        let following = async {
+            loop {
+                let waits: Vec<_> = (0..).zip(&upstreams).map(|at| self.wait(at)).collect();
+                let Some(place) = waits.iter().position(Duration::is_zero) else {
+                    sleep(waits.into_iter().min().unwrap_or(HEAD_POLL)).await;
+                    continue;
+                };
+                if let Err(left) = self.follow(&upstreams, place).await {
+                    self.shared.lock().upstream = None;
+                    self.leave((place, &upstreams[place]), &left);
+                }
+            }
+        };
+        tokio::select! {
+            () = following => {}
+            _ = stopped.wait_for(|stopped| *stopped) => {}
+        }
+    }
+
+    /// Follows an upstream, until it does not answer, or one before it may answer again.
+    async fn follow(&mut self, upstreams: &[Upstream], place: usize) -> Result<(), Left> {
+        let upstream = &upstreams[place];
+        self.check_chain(upstream).await?;
+        let (mut news, since) = (HeadNews::open(upstream).await?, Instant::now());
+        if self.followed.replace(place) != Some(place) {
+            tracing::info!(
+                upstream = upstream.name(),
+                tag = self.tag.word(),
+                by = news.word(),
+                "the head of this upstream is followed"
+            );
+        }
+        self.shared.lock().upstream = Some(upstream.name().to_owned());
+        loop {
+            let most = match self.step(upstream).await? {
+                Standing::Settled => HEAD_CHECK,
+                Standing::Behind => HEAD_POLL,
+            };
+            let mut earlier = (0..).zip(&upstreams[..place]);
+            if since.elapsed() > HEAD_RETURN && earlier.any(|at| self.wait(at).is_zero()) {
+                return Ok(());
+            }
+            news.next(most).await?;
+        }
+    }
+
+    /// Checks that the upstream has the first block of this chain.
+    async fn check_chain(&self, upstream: &Upstream) -> Result<(), Left> {
+        let chain_id: U64 = upstream.call("eth_chainId", [(); 0]).await?;
+        let (own, first) = (self.engine.chain().chain_id(), self.engine.heads().genesis);
+        if chain_id.to::<u64>() != own {
+            let reason = format!("it has chain {chain_id}, this node chain {own}");
+            return Err(Left::Unfit(reason));
+        }
+        match upstream.header(first).await {
+            Ok(_) => Ok(()),
+            Err(Error::Absent(_)) => Err(Left::Unfit(format!(
+                "it has another chain: it does not know block {first}, with which this one begins"
+            ))),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Asks for the head, and moves towards it.
+    async fn step(&mut self, upstream: &Upstream) -> Result<Standing, Left> {
+        let knows = |hash: &B256| self.engine.number(hash).map(|number| number.is_some());
+        // Another target would begin the filling of a gap anew.
+        if let Some((target, since)) = self.target
+            && since.elapsed() < HEAD_HOLD
+            && !knows(&target)?
+        {
+            return Ok(Standing::Behind);
+        }
+        self.target = None;
+        let [safe, finalized] = [HeadTag::Safe, HeadTag::Finalized].map(HeadTag::word);
+        let (head, safe, finalized) = tokio::join!(
+            self.head_of(upstream),
+            upstream.header_if_named(safe),
+            upstream.header_if_named(finalized),
+        );
+        let Some(head) = head? else {
+            self.say(format!("{} has no {} block yet", upstream.name(), self.tag));
+            return Ok(Standing::Settled);
+        };
+        let hash = head.hash_slow();
+        self.shared.lock().head = Some((head.number, hash));
+        if self.invalid == Some(hash) {
+            return Ok(Standing::Settled);
+        }
+        // Where the parent is missing, the fork choice has the gap filled.
+        if !knows(&hash)? && knows(&head.parent_hash)? {
+            let block = upstream.blocks(&[hash]).await?.pop();
+            let block = block.ok_or(Left::Unanswered(Error::Absent(hash)))?;
+            let verdict = self.with_engine(move |engine| engine.new_block(block)).await?;
+            match verdict {
+                Verdict::Valid => {}
+                Verdict::Invalid { reason, .. } => {
+                    self.refuse(upstream, &head, &reason);
+                    return Ok(Standing::Settled);
+                }
+                Verdict::Syncing(missing) => {
+                    self.say(format!(
+                        "block {} of {} cannot run: {missing}",
+                        head.number,
+                        upstream.name()
+                    ));
+                    return Ok(Standing::Behind);
+                }
+            }
+        }
+        let named = |header: Result<Option<Header>, Error>| {
+            header.ok().flatten().map_or(B256::ZERO, |header| header.hash_slow())
+        };
+        self.choose(upstream, &head, [named(safe), named(finalized)]).await
+    }
+
+    /// The header of the head. Of a young chain no block is safe or finalized.
+    async fn head_of(&self, upstream: &Upstream) -> Result<Option<Header>, Error> {
+        match self.tag {
+            HeadTag::Latest => upstream.header_at(self.tag.word()).await,
+            HeadTag::Safe | HeadTag::Finalized => upstream.header_if_named(self.tag.word()).await,
+        }
+    }
+
+    /// Chooses a head, with a safe and a finalized block where they are known.
+    async fn choose(
+        &mut self,
+        upstream: &Upstream,
+        head: &Header,
+        settled: [B256; 2],
+    ) -> Result<Standing, Left> {
+        let (hash, number) = (head.hash_slow(), head.number);
+        let mut named = [B256::ZERO; 2];
+        for (named, hash) in named.iter_mut().zip(settled) {
+            let is_before = self.engine.number(&hash)?.is_some_and(|at| at <= number);
+            *named = if is_before { hash } else { B256::ZERO };
+        }
+        let heads = self.engine.heads();
+        let is_same = |now: Option<B256>, named: B256| named.is_zero() || now == Some(named);
+        if heads.head == hash && is_same(heads.safe, named[0]) && is_same(heads.finalized, named[1])
+        {
+            self.settled(None);
+            return Ok(Standing::Settled);
+        }
+        // Behind a balancer one of several servers may be behind the others: a head is left for one
+        // before it when that is named twice.
+        if heads.head != hash
+            && self.engine.canonical_hash(number)? == Some(hash)
+            && self.earlier.replace(hash) != Some(hash)
+        {
+            return Ok(Standing::Behind);
+        }
+        self.earlier = None;
+        let state = |[safe, finalized]: [B256; 2]| ForkchoiceState {
+            head_block_hash: hash,
+            safe_block_hash: safe,
+            finalized_block_hash: finalized,
+        };
+        let (state, unnamed) = (state(named), state([B256::ZERO; 2]));
+        let outcome = self.with_engine(move |engine| {
+            match engine.forkchoice_updated(state, None) {
+                // They were asked for at another moment than the head.
+                Err(engine::Error::InvalidForkchoiceState(_)) => {
+                    engine.forkchoice_updated(unnamed, None)
+                }
+                outcome => outcome,
+            }
+        });
+        match outcome.await? {
+            ForkchoiceOutcome { is_applied: true, .. } => self.settled(None),
+            ForkchoiceOutcome { verdict: Verdict::Valid, .. } => {
+                tracing::warn!(
+                    number, %hash, upstream = upstream.name(),
+                    "the upstream has gone back behind the block that was finalized: so does this \
+                     chain"
+                );
+                self.with_engine(move |engine| engine.reset_head(hash)).await?;
+                self.settled(None);
+            }
+            ForkchoiceOutcome { verdict: Verdict::Syncing(_), .. } => {
+                let reason = format!("the blocks before block {number} are asked for");
+                self.target = Some((hash, Instant::now()));
+                self.settled(Some(reason));
+                return Ok(Standing::Behind);
+            }
+            ForkchoiceOutcome { verdict: Verdict::Invalid { reason, .. }, .. } => {
+                self.refuse(upstream, head, &reason);
+            }
+        }
+        Ok(Standing::Settled)
+    }
+
+    /// Notes that the head of the upstream breaks a rule, and that this chain stays where it is.
+    fn refuse(&mut self, upstream: &Upstream, head: &Header, reason: &str) {
+        let (number, hash) = (head.number, head.hash_slow());
+        self.invalid = Some(hash);
+        tracing::error!(
+            number, %hash, reason, upstream = upstream.name(),
+            "the head of the upstream is no valid block: this chain stays where it is, until the \
+             upstream has another head"
+        );
+        self.settled(Some(format!("block {number}, {hash}, is invalid: {reason}")));
+    }
+
+    fn settled(&self, problem: Option<String>) {
+        self.shared.lock().problem = problem;
+    }
+
+    /// Says once a minute why the head of an upstream is not the head.
+    fn say(&self, problem: String) {
+        if self.log.is_due() {
+            tracing::warn!(reason = problem, "the head of the upstream is not taken");
+        }
+        self.settled(Some(problem));
+    }
+
+    /// Leaves an upstream alone for a while, and says why.
+    fn leave(&mut self, (place, upstream): (usize, &Upstream), left: &Left) {
+        match left {
+            Left::Unanswered(error) => {
+                upstream.leave_alone();
+                self.settled(Some(format!("{}: {error}", upstream.name())));
+            }
+            Left::Unfit(reason) => {
+                self.unfit.insert(place, Instant::now() + HEAD_UNFIT);
+                self.say(format!("{} cannot be followed: {reason}", upstream.name()));
+            }
+        }
+    }
+
+    /// How long an upstream is to be left alone; zero where it may be asked.
+    fn wait(&self, (place, upstream): (usize, &Upstream)) -> Duration {
+        let unfit = self.unfit.get(&place);
+        let unfit = unfit.map(|until| until.saturating_duration_since(Instant::now()));
+        upstream.pause().max(unfit.unwrap_or_default())
+    }
+
+    /// Calls the engine, which may take as long as a block does.
+    async fn with_engine<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Engine) -> Result<T, engine::Error> + Send + 'static,
+    ) -> Result<T, Left> {
+        let engine = self.engine.clone();
+        let answer = tokio::task::spawn_blocking(move || call(&engine));
+        Ok(answer.await.expect("it does not panic")?)
+    }
+}

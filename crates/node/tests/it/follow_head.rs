@@ -1,0 +1,438 @@
+//! The head of another execution client is followed: a chain for tests over all transports, through
+//! reorganisations and restarts of both sides, an upstream that lies, and geth where it is.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use alloy_primitives::{B256, hex};
+use alloy_rlp::Encodable as _;
+use execution::Block;
+use rpc::{
+    Client, Code, Error, Handler, Json, Limits, RawValue, ServerOptions, SessionClient, serve,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use testing::geth;
+use tokio::net::TcpListener;
+
+use crate::dev::{Dev, OTHER, WHO};
+use crate::support::{checked, state};
+
+/// How long a test waits for what is to happen.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// `deponent follow`, until this is dropped.
+struct Follower {
+    program: Child,
+    client: Client,
+    address: String,
+    log: PathBuf,
+    ipc: PathBuf,
+}
+
+impl Follower {
+    /// Starts it on a directory, with a log beside the chain.
+    async fn start(dir: &Path, upstream: &str, given: &[&str]) -> Self {
+        let (log, ipc) = (dir.join("follow.log"), dir.join("follow.ipc"));
+        let before = std::fs::read_to_string(&log).unwrap_or_default().len();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+        command.args(["follow", "--rpc", upstream, "--http.port", "0", "--authrpc.port", "0"]);
+        command.arg("--datadir").arg(dir.join("data")).arg("--log.file").arg(&log);
+        command.arg("--ipcpath").arg(&ipc).args(["--datadir.min-free", "0"]).args(given);
+        let mut program =
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
+        let line = until_log(&mut program, &log, before, &["public JSON-RPC", "http="]).await;
+        let address = line.split("http=").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let address = address.expect("an address").to_owned();
+        let client = Client::connect(&address, None).await.expect("a connection");
+        Self { program, client, address, log, ipc }
+    }
+
+    /// Waits for a line of the log with these words.
+    async fn until_log(&mut self, words: &[&str]) -> String {
+        until_log(&mut self.program, &self.log, 0, words).await
+    }
+
+    async fn ok(&mut self, method: &str, params: Value) -> Value {
+        let answer = checked(method, self.client.call(method, params).await);
+        answer.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    async fn hash(&mut self, block: &str) -> Value {
+        self.ok("eth_getBlockByNumber", json!([block, false])).await["hash"].clone()
+    }
+
+    /// Waits until a block has this hash.
+    async fn until(&mut self, block: &str, hash: &Value) {
+        let start = Instant::now();
+        while self.hash(block).await != *hash {
+            let log = || std::fs::read_to_string(&self.log).unwrap_or_default();
+            assert!(start.elapsed() < PATIENCE, "{block} is never {hash}: {}", log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until the head is that of a chain for tests.
+    async fn until_step(&mut self, dev: &mut Dev) -> Value {
+        let head = dev.ok("eth_getBlockByNumber", json!(["latest", false])).await;
+        self.until("latest", &head["hash"]).await;
+        head["number"].clone()
+    }
+
+    async fn session(&self) -> SessionClient {
+        SessionClient::connect(&self.address, None).await.expect("a connection")
+    }
+
+    /// A client of all methods.
+    async fn all_methods(&self) -> SessionClient {
+        let address = format!("unix:{}", self.ipc.display());
+        SessionClient::connect(&address, None).await.expect("a connection")
+    }
+
+    /// Ends it as an operator does.
+    fn stop(mut self) {
+        self.end(Signal::TERM);
+    }
+
+    fn end(&mut self, signal: Signal) {
+        kill_process(Pid::from_child(&self.program), signal).ok();
+        self.program.wait().expect("it ends");
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        if matches!(self.program.try_wait(), Ok(None)) {
+            self.end(Signal::KILL);
+        }
+    }
+}
+
+/// Waits for a line with these words in the log of a program, after so many bytes.
+async fn until_log(program: &mut Child, log: &Path, offset: usize, words: &[&str]) -> String {
+    let start = Instant::now();
+    loop {
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        let found = text.get(offset..).unwrap_or_default().lines();
+        let mut found = found.filter(|line| words.iter().all(|words| line.contains(words)));
+        if let Some(line) = found.next() {
+            return line.to_owned();
+        }
+        let ended = program.try_wait().expect("it is asked");
+        assert!(ended.is_none(), "it has ended: {text}");
+        assert!(start.elapsed() < PATIENCE, "{words:?} is not in {text}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+async fn pay(dev: &mut Dev, value: &str) {
+    let transfer = json!({"from": WHO, "to": OTHER, "value": value});
+    dev.ok("eth_sendTransaction", json!([transfer])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_for_tests_is_followed_over_every_transport_with_witnesses() {
+    let dir = folder();
+    let ipc = dir.path().join("dev.ipc").display().to_string();
+    let mut dev = Dev::start(&["--quiet", "--ipc", &ipc]).await;
+    // Blocks from before the start: no new head is needed for them.
+    pay(&mut dev, "0x1").await;
+    pay(&mut dev, "0x2").await;
+    let urls = [format!("http://{}", dev.address), format!("ws://{}", dev.address), ipc];
+    for url in urls {
+        let dir = folder();
+        let mut follower = Follower::start(dir.path(), &url, &[]).await;
+        follower.until_step(&mut dev).await;
+        let session = follower.session().await;
+        let heads = session.subscribe::<Value>("eth_subscribe", json!(["newHeads"])).await;
+        let mut heads = heads.expect("subscribed");
+        let witnesses = session.subscribe::<Value>("deponent_subscribeWitnesses", json!([])).await;
+        let mut witnesses = witnesses.expect("subscribed");
+        pay(&mut dev, "0x3").await;
+        let number = follower.until_step(&mut dev).await;
+        let hash = follower.hash("latest").await;
+        let head = heads.next().await.expect("a new head");
+        assert_eq!(head["hash"], hash);
+        let told = witnesses.next().await.expect("a witness").to_string();
+        assert!(told.contains(hash.as_str().expect("a hash")), "{told}");
+        let last = number.as_str().and_then(|text| text.strip_prefix("0x"));
+        let last = u64::from_str_radix(last.expect("hex"), 16).expect("a number");
+        for number in 1..=last {
+            let number = json!([format!("{number:#x}")]);
+            let ours = follower.ok("debug_executionWitness", number.clone()).await;
+            assert_eq!(ours, dev.ok("debug_executionWitness", number).await);
+        }
+        let all = follower.all_methods().await;
+        let status: Value = all.call("deponent_status", json!([])).await.expect("a status");
+        let source = &status["headSource"];
+        assert_eq!((&source["tag"], &source["trusted"]), (&json!("latest"), &json!(true)));
+        assert_eq!((&source["problem"], &source["head"]["hash"]), (&Value::Null, &hash));
+        assert_eq!(status["reasons"], json!([]), "{status}");
+        // A consensus client has nothing to say.
+        let head = json!([state(&hash), null]);
+        let refused = all.call::<Value>("engine_forkchoiceUpdatedV3", head).await;
+        let refused = checked("engine_forkchoiceUpdatedV3", refused).expect_err("refused");
+        assert_eq!(refused.code, Error::new(Code::Server, "").code);
+        assert!(refused.to_string().contains("--follow.head latest"), "{refused}");
+        follower.until_log(&["WARN", "which is trusted with it", "latest"]).await;
+        // A node of ours is followed as well.
+        let second_dir = folder();
+        let own = format!("ws://{}", follower.address);
+        let mut second = Follower::start(second_dir.path(), &own, &[]).await;
+        second.until_step(&mut dev).await;
+        follower.stop();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn branches_are_followed_and_so_is_a_head_that_goes_back() {
+    let (dir, mut dev) = (folder(), Dev::start(&["--quiet"]).await);
+    let url = format!("ws://{}", dev.address);
+    let mut follower = Follower::start(dir.path(), &url, &[]).await;
+    pay(&mut dev, "0x1").await;
+    let snapshot = dev.ok("evm_snapshot", json!([])).await;
+    for value in ["0x2", "0x3", "0x4"] {
+        pay(&mut dev, value).await;
+    }
+    follower.until_step(&mut dev).await;
+    dev.ok("evm_revert", json!([snapshot])).await;
+    follower.until_step(&mut dev).await;
+    pay(&mut dev, "0x5").await;
+    pay(&mut dev, "0x6").await;
+    assert_eq!(follower.until_step(&mut dev).await, "0x3");
+    dev.ok("anvil_reorg", json!({"depth": 2, "tx_block_pairs": []})).await;
+    follower.until_step(&mut dev).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn either_side_may_be_restarted() {
+    let (dir, chain) = (folder(), folder());
+    let data = chain.path().join("dev").display().to_string();
+    let mut dev = Dev::start(&["--quiet", "--datadir", &data]).await;
+    let port = dev.address.rsplit(':').next().expect("a port").to_owned();
+    let url = format!("ws://{}", dev.address);
+    let mut follower = Follower::start(dir.path(), &url, &[]).await;
+    pay(&mut dev, "0x1").await;
+    follower.until_step(&mut dev).await;
+    drop(dev);
+    follower.until_log(&["an upstream has not given what it was asked for"]).await;
+    let mut dev = Dev::start_on(&port, &["--quiet", "--datadir", &data], &[]).await;
+    // Nothing new has to come for it to be followed again.
+    follower.until_step(&mut dev).await;
+    pay(&mut dev, "0x2").await;
+    follower.until_step(&mut dev).await;
+    // Without us the chain goes on; after that it is not too far away.
+    for signal in [Signal::TERM, Signal::KILL] {
+        follower.end(signal);
+        dev.ok("anvil_mine", json!(["0x28"])).await;
+        follower = Follower::start(dir.path(), &url, &[]).await;
+        follower.until_step(&mut dev).await;
+    }
+    pay(&mut dev, "0x3").await;
+    follower.until_step(&mut dev).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_safe_and_the_finalized_block_may_be_the_head() {
+    let mut dev = Dev::start(&["--quiet"]).await;
+    dev.ok("anvil_mine", json!(["0x46"])).await;
+    let url = format!("http://{}", dev.address);
+    for tag in ["safe", "finalized"] {
+        let dir = folder();
+        let mut follower = Follower::start(dir.path(), &url, &["--follow.head", tag]).await;
+        for _ in 0..2 {
+            let expected = dev.ok("eth_getBlockByNumber", json!([tag, false])).await;
+            follower.until("latest", &expected["hash"]).await;
+            dev.ok("anvil_mine", json!(["0x3"])).await;
+        }
+        let finalized = dev.ok("eth_getBlockByNumber", json!(["finalized", false])).await;
+        follower.until("finalized", &finalized["hash"]).await;
+    }
+}
+
+/// A server that gives prepared answers.
+#[derive(Debug, Default)]
+struct Prepared(Mutex<HashMap<String, Value>>);
+
+impl Prepared {
+    fn set(&self, method: &str, params: &Value, answer: Value) {
+        self.0.lock().expect("no panic").insert(format!("{method} {params}"), answer);
+    }
+
+    /// Prepares the answers to all that may be asked about a block.
+    fn add(&self, block: &Block, shown: &Value) {
+        let (hash, number) = (&shown["hash"], &shown["number"]);
+        let mut rlp = Vec::new();
+        block.encode(&mut rlp);
+        self.set("debug_getRawBlock", &json!([hash]), json!(hex::encode_prefixed(rlp)));
+        self.set("eth_getBlockByHash", &json!([hash, false]), shown.clone());
+        self.set("eth_getBlockByNumber", &json!([number, false]), shown.clone());
+    }
+}
+
+impl Handler for Prepared {
+    fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
+        let params = params.map_or("[]", RawValue::get);
+        let params: Value = serde_json::from_str(params).expect("JSON");
+        let answers = self.0.lock().expect("no panic");
+        let answer = answers.get(&format!("{method} {params}"));
+        answer.map_or_else(|| Err(Error::method_not_found(method)), Json::of)
+    }
+}
+
+/// A block of a chain for tests, as it is and as it is shown.
+async fn block_of(dev: &mut Dev, number: &str) -> (Block, Value) {
+    let raw = dev.ok("debug_getRawBlock", json!([number])).await;
+    let raw = hex::decode(raw.as_str().expect("hex")).expect("hex");
+    let block = execution::decode_block(&raw).expect("a block");
+    ((*block).clone(), dev.ok("eth_getBlockByNumber", json!([number, false])).await)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_is_no_valid_block_is_refused_until_there_is_another() {
+    let mut dev = Dev::start(&["--quiet"]).await;
+    let upstream = Arc::<Prepared>::default();
+    for (method, params) in [
+        ("eth_chainId", json!([])),
+        ("debug_chainConfig", json!([])),
+        ("debug_accountRange", json!(["0x0", B256::ZERO, 256, false, false, true])),
+    ] {
+        let answer = dev.ok(method, params.clone()).await;
+        upstream.set(method, &params, answer);
+    }
+    let (genesis, shown) = block_of(&mut dev, "0x0").await;
+    upstream.add(&genesis, &shown);
+    let first = shown["hash"].clone();
+    pay(&mut dev, "0x1").await;
+    pay(&mut dev, "0x2").await;
+    // The first block with another state than its transactions give: its hash is right.
+    let (one, mut shown) = block_of(&mut dev, "0x1").await;
+    let mut lie = one.clone();
+    lie.header.state_root = B256::repeat_byte(7);
+    let lie_hash = lie.header.hash_slow();
+    (shown["stateRoot"], shown["hash"]) = (json!(lie.header.state_root), json!(lie_hash));
+    upstream.add(&lie, &shown);
+    let name = |shown: &Value| {
+        for tag in ["latest", "safe", "finalized"] {
+            upstream.set("eth_getBlockByNumber", &json!([tag, false]), shown.clone());
+        }
+    };
+    name(&shown);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let options = ServerOptions::new(None, Limits::public());
+    tokio::spawn(serve(listener, options, upstream.clone(), std::future::pending()));
+
+    let dir = folder();
+    let mut follower = Follower::start(dir.path(), &format!("http://{address}"), &[]).await;
+    let hash = lie_hash.to_string();
+    follower.until_log(&["ERROR", "the head of the upstream is no valid block", &hash]).await;
+    assert_eq!(follower.hash("latest").await, first);
+    let status = follower.all_methods().await.call::<Value>("deponent_status", json!([])).await;
+    let status = status.expect("a status");
+    let problem = status["headSource"]["problem"].as_str().expect("a problem").to_owned();
+    assert!(problem.contains(&hash) && problem.contains("invalid"), "{problem}");
+    assert_eq!(status["ready"], false);
+    // Two blocks further it is right again, and the way there is filled.
+    for number in ["0x1", "0x2"] {
+        let (block, shown) = block_of(&mut dev, number).await;
+        upstream.add(&block, &shown);
+        name(&shown);
+    }
+    follower.until_step(&mut dev).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upstream_of_another_chain_is_refused_and_the_next_one_is_followed() {
+    let mut dev = Dev::start(&["--quiet"]).await;
+    let other = Dev::start(&["--quiet", "--chain-id", "77"]).await;
+    pay(&mut dev, "0x1").await;
+    let dir = folder();
+    let url = format!("http://{}", dev.address);
+    let mut follower = Follower::start(dir.path(), &url, &[]).await;
+    follower.until_step(&mut dev).await;
+    follower.stop();
+    let urls = format!("http://{},ws://{}", other.address, dev.address);
+    let mut follower = Follower::start(dir.path(), &urls, &[]).await;
+    follower.until_log(&["the head of the upstream is not taken", "chain 77"]).await;
+    pay(&mut dev, "0x2").await;
+    follower.until_step(&mut dev).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn geth_is_followed_over_every_transport() {
+    let Some(binary) = geth::binary() else {
+        println!("not run: no geth");
+        return;
+    };
+    let dir = folder();
+    let ipc = dir.path().join("geth.ipc");
+    let mut command = Command::new(binary);
+    command.args(["--dev", "--dev.period", "1", "--authrpc.addr", "127.0.0.1"]).args([
+        "--authrpc.port",
+        "0",
+        "--port",
+        "0",
+        "--ipcpath",
+    ]);
+    command.arg(&ipc).args(["--http", "--http.port", "0", "--http.api", "eth,debug"]);
+    command.args(["--ws", "--ws.port", "0", "--ws.api", "eth,debug"]);
+    let program = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut program = Killed(program.expect("geth starts"));
+    let (mut http, mut websocket) = (None, None);
+    let mut lines = BufReader::new(program.0.stderr.take().expect("a pipe")).lines();
+    while http.is_none() || websocket.is_none() {
+        let line = lines.next().expect("geth says where it listens").expect("text");
+        let url = |scheme: &str| {
+            let rest = line.split(&format!("{scheme}://")).nth(1)?;
+            Some(format!("{scheme}://{}", rest.split([' ', '/']).next()?))
+        };
+        if line.contains("WebSocket enabled") {
+            websocket = websocket.or_else(|| url("ws"));
+        }
+        if line.contains("HTTP server started") && line.contains("auth=false") {
+            let endpoint = line.split("endpoint=").nth(1).and_then(|rest| rest.split(' ').next());
+            http = http.or_else(|| endpoint.map(|endpoint| format!("http://{endpoint}")));
+        }
+    }
+    // Its log must be read on, or geth would wait for room in the pipe.
+    std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+    let ipc = ipc.display().to_string();
+    for url in [http.expect("a port"), websocket.expect("a port"), ipc.clone()] {
+        let dir = folder();
+        let mut follower = Follower::start(dir.path(), &url, &[]).await;
+        let geth = SessionClient::connect(&format!("unix:{ipc}"), None).await.expect("geth");
+        for _ in 0..2 {
+            let latest = json!(["latest", false]);
+            let head: Value = geth.call("eth_getBlockByNumber", latest).await.expect("a block");
+            let number = head["number"].as_str().expect("a number").to_owned();
+            let start = Instant::now();
+            let block = json!([number, false]);
+            while follower.ok("eth_getBlockByNumber", block.clone()).await["hash"] != head["hash"] {
+                let log = std::fs::read_to_string(&follower.log).unwrap_or_default();
+                assert!(start.elapsed() < PATIENCE, "{url}: {number}: {log}");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        let witness = follower.ok("debug_executionWitness", json!(["latest"])).await;
+        assert!(!witness["state"].as_array().expect("nodes").is_empty());
+    }
+}
+
+/// A program that is killed when this is dropped.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
