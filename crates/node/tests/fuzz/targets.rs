@@ -353,8 +353,10 @@ pub fn state_file(data: &[u8]) -> bool {
     with_file(data, |path| {
         let _ = files::read_genesis_head(path);
         let Ok(reader) = AccountReader::open(path) else { return false };
-        let mut pieces = reader.with_slots_at_once(3);
-        pieces.all(|piece| piece.is_ok())
+        match reader.into_hashed() {
+            Ok(hashed) => hashed.with_slots_at_once(3).all(|piece| piece.is_ok()),
+            Err(plain) => plain.with_slots_at_once(3).all(|piece| piece.is_ok()),
+        }
     })
 }
 
