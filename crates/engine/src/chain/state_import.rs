@@ -22,7 +22,8 @@ const UNFINISHED: &str = "unfinished-state";
 ///
 /// Each batch of nodes goes to the disk together with all that is needed to go on behind it, in one
 /// transaction of the index. A process that is killed loses what came after, and
-/// [`resume`](Self::resume) takes the rest. No chain begins before [`finish`](Self::finish).
+/// [`resume`](Self::resume) takes the rest. No chain begins before
+/// [`begin_chain`](ImportedState::begin_chain).
 #[derive(Debug)]
 pub struct StateImport<'d> {
     database: &'d Database,

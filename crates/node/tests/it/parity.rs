@@ -335,7 +335,7 @@ async fn traces_of_calls_agree_with_other_tracers() {
     let (mut checked, mut refused) = (0, 0);
     for _ in 0..count {
         let mut asked = request(&mut random);
-        // So little that no trace is too long.
+        // So little that few traces are too long.
         let gas = asked[0]["gas"].as_str().filter(|gas| gas.len() < 8);
         asked[0]["gas"] = json!(gas.unwrap_or("0xf4240"));
         let mut config = json!({"tracer": "callTracer", "stateOverrides": asked[2]});
@@ -355,6 +355,10 @@ async fn traces_of_calls_agree_with_other_tracers() {
         config["enableMemory"] = json!(true);
         let traced = json!([asked[0], "latest", config]);
         let Some(logs) = ask(&mut dev, "debug_traceCall", &traced).await else { continue };
+        // The memory at each instruction may be more than an answer can have.
+        if logs["code"] == -32005 {
+            continue;
+        }
         let results: TraceResults = read(&answer);
         check_calls(&results.trace, &tree);
         check_instructions(&results.vm_trace.expect("instructions"), &logs);
