@@ -272,8 +272,8 @@ impl Engine {
         if is_due {
             tracing::warn!(
                 %hash,
-                "the fork choice names a head that is not known: the consensus client has to send \
-                 it, and the blocks before it"
+                "the fork choice names a head that is not known: it and the blocks before it have \
+                 to come from the consensus client, or from the upstreams of --follow"
             );
         }
     }
