@@ -17,8 +17,8 @@ pub struct DirectoryDisk {
     directory: PathBuf,
     /// The directory itself, kept open so that it can be synced when no descriptors are left.
     handle: fs::File,
-    /// The lock file. The lock ends with the process.
-    _lock: fs::File,
+    /// The lock file. The lock ends with this value, or with the process.
+    lock: fs::File,
 }
 
 /// The lock file's name.
@@ -44,12 +44,20 @@ impl DirectoryDisk {
         let handle = fs::File::open(&directory);
         let handle = handle.map_err(|source| failed(&directory, "open the directory", source))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { directory, handle, _lock: lock }),
+            Ok(()) => Ok(Self { directory, handle, lock }),
             Err(TryLockError::WouldBlock) => {
                 Err(Error::InUse { directory: directory.display().to_string() })
             }
             Err(TryLockError::Error(source)) => Err(failed(&path, "lock", source)),
         }
+    }
+}
+
+impl Drop for DirectoryDisk {
+    fn drop(&mut self) {
+        // Closing the file does not suffice: a child process that another thread starts has the
+        // descriptor, and so the lock, until it runs its program.
+        self.lock.unlock().ok();
     }
 }
 
@@ -227,6 +235,17 @@ mod tests {
         fs::set_permissions(&lock, fs::Permissions::from_mode(0o666)).expect("ours");
         drop(DirectoryDisk::open(&chain).expect("there"));
         assert_eq!(mode(&lock), 0o600);
+    }
+
+    #[test]
+    fn the_lock_ends_with_the_value() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let disk = DirectoryDisk::open(dir.path()).expect("made");
+        // As a child process has it between fork and exec.
+        let _inherited = disk.lock.try_clone().expect("a descriptor");
+        assert!(matches!(DirectoryDisk::open(dir.path()), Err(Error::InUse { .. })));
+        drop(disk);
+        DirectoryDisk::open(dir.path()).expect("nobody has it");
     }
 
     #[test]
