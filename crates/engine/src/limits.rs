@@ -52,8 +52,8 @@ pub const BUILD_PAUSE: Duration = Duration::from_millis(500);
 pub const BUILD_ORDERS: usize = 4;
 
 /// How long `engine_getPayload` waits for the first payload of a build, before it answers with an
-/// empty one.
-pub const FIRST_PAYLOAD_WAIT: Duration = Duration::from_millis(10);
+/// empty one: a late proposer asks at once, and gives the call a second.
+pub const FIRST_PAYLOAD_WAIT: Duration = Duration::from_millis(250);
 
 /// Bytes of blocks kept decoded, the newest: a hundred large ones. Older ones are read again.
 pub const RECENT_BYTES: usize = 64 << 20;

@@ -17,7 +17,7 @@ use crate::error::{Refusal, RefusalKind};
 use crate::head::{Head, SenderState, Senders};
 use crate::log::Log;
 use crate::options::Options;
-use crate::sidecar::{PooledBlob, check as check_sidecar, verify};
+use crate::sidecar::{PooledBlob, check as check_sidecar, prepare_settings, verify};
 
 /// Signed transactions that are in no block yet.
 ///
@@ -228,6 +228,9 @@ impl Pool {
     /// The reason why an account could not be read; the pool stays at the head that it had.
     pub fn head_changed(&self, change: HeadChange) -> Result<(), String> {
         let HeadChange { head, included, returned, finalized } = change;
+        if head.blob_gas_used.is_some_and(|gas| gas > 0) {
+            prepare_settings();
+        }
         let head = Arc::new(Head::new(&self.chain, head));
         let rules = self.rules(head.clone());
         let returned = returned.into_iter().filter(|it| !included.contains(&it.hash));

@@ -1,7 +1,7 @@
 //! The blobs of a transaction, their commitments and proofs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use alloy_eips::eip4844::{BYTES_PER_BLOB, Bytes48, kzg_to_versioned_hash};
 use alloy_eips::eip7594::{
@@ -177,4 +177,17 @@ fn blob(bytes: &[u8]) -> c_kzg::Blob {
 /// most nodes of developers see none.
 fn settings() -> &'static KzgSettings {
     ethereum_kzg_settings(0)
+}
+
+/// Prepares the points of the ceremony on a thread of its own, the first time that it is called: on
+/// a chain with blobs no transaction waits for them.
+pub(crate) fn prepare_settings() {
+    static PREPARED: Once = Once::new();
+    PREPARED.call_once(|| {
+        let prepare = || {
+            settings();
+        };
+        // Without the thread, the first blob prepares them.
+        let _ = std::thread::Builder::new().name("kzg".into()).spawn(prepare);
+    });
 }

@@ -137,7 +137,7 @@ impl Blocks {
 
     /// Whether nearly all have transactions. A beacon node that asks for a payload and for its
     /// contents at once, as in the first slot and where the block before came late, gets the empty
-    /// one: no other is built within 10 ms.
+    /// one where none is built within a quarter of a second.
     pub(super) const fn is_full(&self) -> bool {
         self.empty.len() as u64 <= 1 + self.blocks / 20
     }
