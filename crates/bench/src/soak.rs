@@ -3,7 +3,9 @@
 
 mod blocks;
 mod drops;
+mod gap;
 mod node;
+mod port;
 mod remains;
 mod report;
 mod tally;
@@ -11,6 +13,7 @@ mod traffic;
 mod trouble;
 mod watch;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -24,12 +27,14 @@ use crate::args::Programs;
 use crate::chain::format::{Payload, write_genesis};
 use crate::chain::world::{self, World};
 use crate::clients::process::{interrupted, sleep_until};
+use crate::clients::target::Target;
 use crate::number::count;
 use crate::random::Random;
 use crate::report::results_folder;
 use crate::run::plan::duration;
 use crate::soak::blocks::BlockStore;
 use crate::soak::node::{Condition, Node, Said};
+use crate::soak::port::HeldPort;
 use crate::soak::tally::Record;
 use crate::soak::traffic::{CONTRACTS, SENDERS, Traffic};
 use crate::soak::trouble::{Split, Trouble};
@@ -81,14 +86,19 @@ pub(crate) struct SoakArgs {
     #[arg(long, value_name = "N", default_value_t = 12)]
     every: u64,
     /// The troubles: a process is told to end, is killed, is stopped for a while; a node is told
-    /// nothing, or is on a branch of its own; a client hangs up; a block is invalid.
+    /// nothing, is given none of the blocks that it missed, or is on a branch of its own; a client
+    /// hangs up; a block is invalid.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST")]
-    #[arg(default_value = "end,kill,freeze,absence,split,drops,invalid")]
+    #[arg(default_value = "end,kill,freeze,absence,gap,split,drops,invalid")]
     troubles: Vec<Trouble>,
     /// The longest that a node is away, in slots.
     #[arg(long, value_name = "N", default_value_t = 40)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=200))]
     longest: u64,
+    /// The longest that a node may take to fill a gap by itself, from the first block that it is
+    /// given. On a busy machine public ports, whose threads have a low priority, answer late.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
+    fill_within: Duration,
     /// Blocks behind the head whose state and whose witness a node keeps.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = count::<u64>)]
     retain_blocks: u64,
@@ -112,6 +122,7 @@ struct Soak<'a> {
     folder: PathBuf,
     random: Random,
     nodes: Vec<Node>,
+    _ports: Vec<HeldPort>,
     store: BlockStore,
     traffic: Traffic,
     split: Option<Split>,
@@ -165,14 +176,13 @@ impl<'a> Soak<'a> {
         let genesis_time = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
         let genesis = folder.join("genesis.json");
         write_genesis(&genesis, &genesis_at(genesis_time)?)?;
-        let mut nodes: Vec<Node> = (0..args.nodes)
-            .map(|index| {
-                let kept = args.retain_witnesses.max(args.retain_blocks);
-                Node::new(format!("node-{index}"), target.clone(), &folder, &genesis, kept)
-            })
-            .collect();
-        for node in &mut nodes {
+        let ports = (0..args.nodes).map(|_| HeldPort::new()).collect::<anyhow::Result<Vec<_>>>()?;
+        let kept = args.retain_witnesses.max(args.retain_blocks);
+        let mut nodes = Vec::new();
+        for (index, target) in following_each_other(&target, &ports).into_iter().enumerate() {
+            let mut node = Node::new(format!("node-{index}"), target, &folder, &genesis, kept);
             node.start()?;
+            nodes.push(node);
         }
         let (_, first) = nodes[0].client()?.engine.head()?;
         let mut random = Random::new(seed);
@@ -183,6 +193,7 @@ impl<'a> Soak<'a> {
             folder,
             random,
             nodes,
+            _ports: ports,
             store: BlockStore::new(first),
             traffic,
             split: None,
@@ -251,6 +262,8 @@ impl<'a> Soak<'a> {
                 for index in 0..self.nodes.len() {
                     if self.nodes[index].follows() {
                         self.bring(index, hash)?;
+                    } else if self.nodes[index].fills() {
+                        self.tell(index)?;
                     }
                 }
                 return Ok(());
@@ -320,16 +333,11 @@ impl<'a> Soak<'a> {
             && self.random.chance(NEWEST_FIRST)
         {
             // It lacks the parent, and is told the head all the same.
-            for said in [node.new_payload(newest, false)?, node.choose(heads)?] {
-                ensure!(
-                    said != Said::Valid,
-                    "{} calls block {} VALID whose parent it was not given",
-                    node.name,
-                    newest.number
-                );
-                if said == Said::Nothing {
-                    return Ok(());
-                }
+            match node.tell(newest, heads)? {
+                Said::Syncing => {}
+                Said::Nothing => return Ok(()),
+                // It was faster than this program.
+                Said::Valid => self.tally.found(node.look_for_gap(&path)?),
             }
         }
         for payload in path {
@@ -442,6 +450,9 @@ impl<'a> Soak<'a> {
         let head = self.store.head();
         for index in 0..self.nodes.len() {
             self.come_back(index)?;
+        }
+        for index in 0..self.nodes.len() {
+            self.await_filled(index)?;
             self.bring(index, head)?;
         }
         self.compare()?;
@@ -459,6 +470,20 @@ impl<'a> Soak<'a> {
         }
         Ok(())
     }
+}
+
+/// A node at each of these ports, which may ask all others for blocks.
+fn following_each_other(target: &Target, ports: &[HeldPort]) -> Vec<Target> {
+    let addresses: Vec<SocketAddr> = ports.iter().map(HeldPort::address).collect();
+    let at = |own: &SocketAddr| {
+        let others = addresses.iter().filter(|address| *address != own);
+        let others: Vec<String> = others.map(ToString::to_string).collect();
+        let mut target = target.clone();
+        target.set_argument("--http.port", own.port().to_string());
+        target.set_argument("--follow", others.join(","));
+        target
+    };
+    addresses.iter().map(at).collect()
 }
 
 /// Has the program check everything in the directory of a node that has stopped.

@@ -274,6 +274,14 @@ impl Target {
         self
     }
 
+    /// Gives the value of an argument that is there once, in its table or not yet.
+    pub(crate) fn set_argument(&mut self, flag: &str, value: String) {
+        match self.start.iter().position(|argument| argument == flag) {
+            Some(at) if at + 1 < self.start.len() => self.start[at + 1] = value,
+            _ => self.arguments.extend([flag.to_owned(), value]),
+        }
+    }
+
     /// The version that the program prints, without spaces.
     pub(crate) fn version(&self) -> anyhow::Result<String> {
         let binary = self.needed_binary()?;
@@ -453,6 +461,21 @@ mod tests {
         let other = targets.target("other").expect("complete");
         assert_eq!((other.program.as_str(), other.answer_seconds), ("/opt/geth", 5));
         assert_eq!(other.init, geth.init);
+    }
+
+    #[test]
+    fn an_argument_of_the_table_is_replaced_and_another_one_is_added() {
+        let mut target = Targets::read(None).expect("TOML").target("deponent").expect("a table");
+        target.set_argument("--http.port", "4000".into());
+        target.set_argument("--follow", "127.0.0.1:4001".into());
+        let shown = target.shown(false);
+        let value = |flag: &str| {
+            let mut places = shown.iter().enumerate().filter(|(_, argument)| *argument == flag);
+            let (at, _) = places.next().expect("it is there");
+            assert_eq!(places.count(), 0, "{flag} is there twice");
+            shown[at + 1].as_str()
+        };
+        assert_eq!((value("--http.port"), value("--follow")), ("4000", "127.0.0.1:4001"));
     }
 
     #[test]

@@ -99,6 +99,17 @@ impl BlockStore {
         Ok(path)
     }
 
+    /// Whether a head that moves from one block to another may be this one on its way: the other
+    /// one or an ancestor of it, and none of those before the one.
+    pub(crate) fn is_between(&self, from: B256, hash: B256, to: B256) -> bool {
+        let leads = |to: B256| {
+            let mut ancestors =
+                std::iter::successors(Some(to), |below| Some(self.payload(*below)?.parent));
+            ancestors.any(|below| below == hash)
+        };
+        leads(to) && !leads(from)
+    }
+
     /// The fork choice of `head`: the safe and the finalized block are on the canonical chain, of
     /// which every head here is a branch that is younger.
     pub(crate) fn heads(&self, head: B256) -> ForkchoiceState {
@@ -156,5 +167,13 @@ mod tests {
         assert_eq!(path(hash(1, 5)), [4, 5]);
         assert_eq!(path(hash(1, 2)), [0u64; 0]);
         assert!(store.path(hash(3, 9), known).is_err());
+        let is_between = |from, number_and_branch: (u8, u64), to| {
+            store.is_between(from, hash(number_and_branch.0, number_and_branch.1), to)
+        };
+        // From 1.5 back to 3, and up to 2.6.
+        let (from, to) = (hash(1, 5), hash(2, 6));
+        assert!([(2, 4), (2, 5), (2, 6)].iter().all(|at| is_between(from, *at, to)));
+        assert!(![(1, 2), (1, 3), (1, 4), (1, 5)].iter().any(|at| is_between(from, *at, to)));
+        assert!(is_between(hash(1, 1), (1, 2), to) && !is_between(hash(1, 1), (1, 4), to));
     }
 }

@@ -67,6 +67,15 @@ pub(crate) enum Condition {
     Apart,
 }
 
+/// Blocks that a node has missed, and has to fetch by itself: it is given the newest one alone.
+#[derive(Debug, Default)]
+pub(crate) struct Gap {
+    /// When it was first given one, since it was away last.
+    pub(crate) since: Option<Instant>,
+    /// How many it was given since then.
+    pub(crate) given: u64,
+}
+
 /// A node's answer to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
@@ -95,9 +104,11 @@ pub(crate) struct Node {
     kept_witnesses: u64,
     /// The blocks that it called VALID, by number.
     valid: BTreeMap<u64, Vec<B256>>,
-    /// The last fork choice that it took, and one whose answer is not known or was SYNCING.
+    /// The last fork choice that it took, and those after it whose answer is not known or was
+    /// SYNCING.
     chosen: B256,
-    attempted: Option<B256>,
+    attempted: Vec<B256>,
+    pub(crate) gap: Option<Gap>,
     /// Whether a doomed process gave no answer: it is asked nothing more.
     is_gone: bool,
     pub(crate) started: Instant,
@@ -123,7 +134,8 @@ impl Node {
             kept_witnesses,
             valid: BTreeMap::new(),
             chosen: B256::ZERO,
-            attempted: None,
+            attempted: Vec::new(),
+            gap: None,
             is_gone: false,
             started: Instant::now(),
             starts: 0,
@@ -131,12 +143,22 @@ impl Node {
     }
 
     /// Whether it is told of blocks of the canonical chain.
-    pub(crate) const fn follows(&self) -> bool {
+    const fn hears(&self) -> bool {
         matches!(self.condition, Condition::Up | Condition::Doomed(_)) && !self.is_gone
     }
 
+    /// Whether it is given all blocks of the canonical chain.
+    pub(crate) const fn follows(&self) -> bool {
+        self.hears() && self.gap.is_none()
+    }
+
+    /// Whether it is told of the newest block alone.
+    pub(crate) const fn fills(&self) -> bool {
+        self.hears() && self.gap.is_some()
+    }
+
     pub(crate) const fn is_up(&self) -> bool {
-        matches!(self.condition, Condition::Up)
+        matches!(self.condition, Condition::Up) && self.gap.is_none()
     }
 
     /// Its process and ports.
@@ -150,8 +172,8 @@ impl Node {
         self.client.as_mut()
     }
 
-    /// Starts its process. The first time its head is the first block.
-    pub(crate) fn start(&mut self) -> anyhow::Result<()> {
+    /// Starts its process, and gives its head. The first time that is the first block.
+    pub(crate) fn start(&mut self) -> anyhow::Result<B256> {
         let mut client = self.target.start(&self.folder, &self.genesis, false)?;
         client.engine.set_patience(PATIENCE);
         client.public.set_patience(PATIENCE);
@@ -167,15 +189,21 @@ impl Node {
             self.chosen = hash;
             self.valid.insert(0, vec![hash]);
         }
-        let is_expected = hash == self.chosen || Some(hash) == self.attempted;
+        self.is_gone = false;
+        Ok(hash)
+    }
+
+    /// Checks the head with which it came back: that of the last fork choice that it took, or one
+    /// on the way to another.
+    pub(crate) fn check_head(&mut self, store: &BlockStore, head: B256) -> anyhow::Result<()> {
+        let is_on_way = |to: &B256| store.is_between(self.chosen, head, *to);
         ensure!(
-            is_expected,
-            "{} lost its head: it came back with block {number}, {hash}, and had answered the \
-             fork choice of {}",
+            head == self.chosen || self.attempted.iter().any(is_on_way),
+            "{} lost its head: it came back with {head}, and had answered the fork choice of {}",
             self.name,
             self.chosen
         );
-        (self.attempted, self.is_gone) = (None, false);
+        self.chosen = head;
         Ok(())
     }
 
@@ -186,7 +214,7 @@ impl Node {
 
     /// Whether the block is its head.
     pub(crate) fn is_at(&self, hash: B256) -> bool {
-        self.chosen == hash && self.attempted.is_none()
+        self.chosen == hash && self.attempted.is_empty()
     }
 
     /// The meaning of an answer; a node that is doomed may give none.
@@ -216,21 +244,52 @@ impl Node {
     ) -> anyhow::Result<Said> {
         let answer = self.client()?.engine.new_payload(payload, with_witness).map(drop);
         let said = self.said(answer)?;
-        if said == Said::Valid && !self.has(payload.number, payload.hash) {
-            self.valid.entry(payload.number).or_default().push(payload.hash);
-            let oldest = payload.number.saturating_sub(REMEMBERED);
-            self.valid = self.valid.split_off(&oldest);
+        if said == Said::Valid {
+            self.note_valid(payload);
         }
         Ok(said)
     }
 
+    fn note_valid(&mut self, payload: &Payload) {
+        if !self.has(payload.number, payload.hash) {
+            self.valid.entry(payload.number).or_default().push(payload.hash);
+            let oldest = payload.number.saturating_sub(REMEMBERED);
+            self.valid = self.valid.split_off(&oldest);
+        }
+    }
+
+    /// Gives it a block whose parent it may lack, and the fork choice of it. Once the answer is
+    /// VALID, [`look_for_gap`](Self::look_for_gap) has to find all blocks up to it.
+    pub(crate) fn tell(
+        &mut self,
+        newest: &Payload,
+        heads: ForkchoiceState,
+    ) -> anyhow::Result<Said> {
+        let answer = self.client()?.engine.new_payload(newest, false).map(drop);
+        let block = self.said(answer)?;
+        if block == Said::Nothing {
+            return Ok(block);
+        }
+        let head = self.choose(heads)?;
+        ensure!(
+            (block, head) != (Said::Valid, Said::Syncing),
+            "{} calls block {} VALID, and answers SYNCING to the fork choice of it",
+            self.name,
+            newest.number
+        );
+        Ok(head)
+    }
+
     /// `engine_forkchoiceUpdated`.
     pub(crate) fn choose(&mut self, heads: ForkchoiceState) -> anyhow::Result<Said> {
-        self.attempted = Some(heads.head_block_hash);
+        if self.attempted.last() != Some(&heads.head_block_hash) {
+            self.attempted.push(heads.head_block_hash);
+        }
         let answer = self.client()?.engine.forkchoice_updated(heads).map(drop);
         let said = self.said(answer)?;
         if said == Said::Valid {
-            (self.chosen, self.attempted) = (heads.head_block_hash, None);
+            self.chosen = heads.head_block_hash;
+            self.attempted.clear();
         }
         Ok(said)
     }
@@ -361,7 +420,7 @@ impl Node {
             .collect();
         // A node that was away lacks the newest blocks.
         let top = blocks.iter().map(|(number, _)| *number).max().unwrap_or(0);
-        let kept_from = top.saturating_sub(self.kept_witnesses.saturating_sub(WITNESS_MARGIN));
+        let kept_from = self.kept_from(top);
         let mut witnesses: Vec<(u64, B256)> = Vec::new();
         let first = head.saturating_sub(WITNESSES).max(kept_from).max(1);
         witnesses.extend(blocks.iter().filter(|(number, _)| *number >= first));
@@ -384,6 +443,33 @@ impl Node {
             self.look_for_witness(*number, *hash)?;
         }
         Ok(Found { blocks: blocks.len() as u64, witnesses: witnesses.len() as u64 })
+    }
+
+    /// The lowest block whose witness it has to have, where its highest block is `top`.
+    const fn kept_from(&self, top: u64) -> u64 {
+        top.saturating_sub(self.kept_witnesses.saturating_sub(WITNESS_MARGIN))
+    }
+
+    /// Looks for the blocks of a gap, up to the newest, which it calls VALID, and for their
+    /// witnesses. From now on it has promised them.
+    ///
+    /// # Errors
+    /// One is not there.
+    pub(crate) fn look_for_gap(&mut self, path: &[&Payload]) -> anyhow::Result<Found> {
+        let mut found = Found::default();
+        let kept_from = self.kept_from(path.last().map_or(0, |newest| newest.number));
+        for payload in path {
+            let (number, hash) = (payload.number, payload.hash);
+            let of_gap = || format!("a gap of {} blocks that it has filled", path.len() - 1);
+            self.look_for_block(number, hash).with_context(of_gap)?;
+            found.blocks += 1;
+            if number >= kept_from {
+                self.look_for_witness(number, hash).with_context(of_gap)?;
+                found.witnesses += 1;
+            }
+            self.note_valid(payload);
+        }
+        Ok(found)
     }
 
     fn look_for_block(&mut self, number: u64, hash: B256) -> anyhow::Result<()> {

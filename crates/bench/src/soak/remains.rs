@@ -25,7 +25,7 @@ const FILES: [&str; 14] = [
 ];
 
 /// The warnings that troubles of ours bring about.
-const DESIGNED: [&str; 7] = [
+const DESIGNED: [&str; 9] = [
     "a block is missing, and the payloads after it wait",
     "the fork choice names a head that is not known",
     "no consensus client has called",
@@ -33,6 +33,8 @@ const DESIGNED: [&str; 7] = [
     "an invalid block",
     "connections cut at shutdown",
     "slow block",
+    "an upstream has not given what it was asked for",
+    "no upstream of --follow answers",
 ];
 
 /// Files of one kind.
@@ -97,7 +99,9 @@ pub(crate) fn warnings_of(log: &str) -> BTreeMap<String, (u64, bool)> {
         if !matches!(level, "WARN" | "ERROR") && !line.contains("panicked at") {
             continue;
         }
-        let words: Vec<&str> = words.skip(1).filter(|word| !word.contains('=')).collect();
+        let words = words.skip(1).filter(|word| !word.contains('='));
+        let words: Vec<&str> =
+            words.map(|word| if word.starts_with("0x") { "0xN" } else { word }).collect();
         let text = format!("{level} {}", words.join(" "));
         let text = without_numbers(&text);
         let is_designed = level == "WARN" && DESIGNED.iter().any(|known| text.contains(known));
@@ -136,11 +140,15 @@ mod tests {
             payloads after it wait: if missing=7 waiting=2\n\
             2026-11-30T17:50:23Z  WARN deponent_engine::orphans: a block is missing, and the \
             payloads after it wait: if missing=8 waiting=1\n\
+            2026-11-30T17:50:23Z  WARN follow: an upstream has not given what it was asked for \
+            error=it has no block 0xcafe2\n\
+            2026-11-30T17:50:24Z  WARN follow: an upstream has not given what it was asked for \
+            error=it has no block 0x7aface\n\
             2026-11-30T17:50:24Z ERROR deponent_node: the engine failed error=x\n\
             thread 'main' panicked at src/lib.rs:7:1:\n";
         let found: Vec<(String, (u64, bool))> = warnings_of(log).into_iter().collect();
         let counts: Vec<(u64, bool)> = found.iter().map(|(_, count)| *count).collect();
-        assert_eq!(counts, [(1, false), (1, false), (2, true)], "{found:?}");
+        assert_eq!(counts, [(1, false), (1, false), (2, true), (2, true)], "{found:?}");
         assert_eq!(found[1].0, "ERROR the engine failed");
     }
 }

@@ -4,6 +4,7 @@ use crate::cells;
 use crate::measure::Sorted;
 use crate::report::{Axis, Document, Lines, Ran, Table, Unit};
 use crate::soak::Soak;
+use crate::soak::gap::Filled;
 use crate::soak::remains::is_expected;
 use crate::soak::tally::Record;
 use crate::soak::watch::{Reading, Trend};
@@ -54,7 +55,9 @@ impl Soak<'_> {
         }
         document.method(format!(
             "{} nodes, a slot of {:?}, seed {}. A node that came back had to have its head, and \
-             each block that it had called VALID with its witness, as far as it is kept; at the \
+             each block that it had called VALID with its witness, as far as it is kept. Each node \
+             had the public ports of the others as `--follow`; after a `gap` it was given the \
+             newest block alone, and had to have all blocks before it once that was VALID. At the \
              end all blocks were looked for, `deponent db verify` read each directory, and all \
              heads and states were compared in each slot.",
             self.nodes.len(),
@@ -136,7 +139,11 @@ fn counts(tally: &Record, height: u64) -> Table {
     let starts = Sorted::new(tally.start_seconds.iter().copied());
     let gaps = Sorted::new(tally.gaps.iter().copied());
     let slots = Sorted::new(tally.slot_seconds.iter().copied());
-    let rows: [(&str, f64); 18] = [
+    let filled =
+        |of: fn(&Filled) -> u64| Sorted::new(tally.filled.iter().map(of).map(|n| n as f64));
+    let (fetched, waited) = (filled(|gap| gap.blocks), filled(|gap| gap.slots));
+    let syncing = Sorted::new(tally.syncing_seconds.iter().copied());
+    let rows: [(&str, f64); 23] = [
         ("slots", tally.slots as f64),
         ("slots that took longer than a slot", tally.late_slots as f64),
         ("ms of the work of a slot, median", slots.median() * 1e3),
@@ -149,8 +156,13 @@ fn counts(tally: &Record, height: u64) -> Table {
         ("starts after an end", starts.len() as f64),
         ("ms of such a start, median", starts.median() * 1e3),
         ("ms of such a start, most", starts.max() * 1e3),
-        ("gaps filled", gaps.len() as f64),
-        ("blocks of the longest gap", gaps.max()),
+        ("gaps filled by payloads", gaps.len() as f64),
+        ("blocks of the longest of them", gaps.max()),
+        ("gaps filled by --follow", fetched.len() as f64),
+        ("blocks of the longest of them", fetched.max()),
+        ("slots until the head was VALID, median", waited.median()),
+        ("slots until the head was VALID, most", waited.max()),
+        ("ms until SYNCING was answered to both calls, most", syncing.max() * 1e3),
         ("most blocks that a reorganization took off", Sorted::new(tally.reorgs.clone()).max()),
         ("comparisons of heads and proofs", tally.compared as f64),
         ("VALID blocks looked for and found", tally.found.blocks as f64),

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::chain::format::Payload;
 use crate::clients::target::Target;
+use crate::soak::gap::Filled;
 use crate::soak::node::Found;
 use crate::soak::remains::{Kept, files_of, is_expected, warnings_of};
 use crate::soak::trouble::Trouble;
@@ -39,6 +40,9 @@ pub(crate) struct Record {
     /// Blocks of each gap that was filled, and those that each branch's end took off a chain.
     pub(crate) gaps: Vec<f64>,
     pub(crate) reorgs: Vec<f64>,
+    /// Gaps that nodes filled by themselves, and the seconds of each SYNCING until then.
+    pub(crate) filled: Vec<Filled>,
+    pub(crate) syncing_seconds: Vec<f64>,
     pub(crate) found: Found,
     /// Comparisons of heads and proofs.
     pub(crate) compared: u64,
@@ -73,6 +77,8 @@ impl Record {
             start_seconds: Vec::new(),
             gaps: Vec::new(),
             reorgs: Vec::new(),
+            filled: Vec::new(),
+            syncing_seconds: Vec::new(),
             found: Found::default(),
             compared: 0,
             readings: Vec::new(),

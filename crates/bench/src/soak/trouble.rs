@@ -1,12 +1,14 @@
 //! The troubles of a long run: when they begin, and how they end.
 
+use std::time::Duration;
+
 use anyhow::Context;
 use clap::ValueEnum;
 
 use crate::chain::world::option_name;
 use crate::soak::Soak;
 use crate::soak::drops::drop_connections;
-use crate::soak::node::{Condition, Ending};
+use crate::soak::node::{Condition, Ending, Gap};
 
 /// Connections that one trouble drops.
 const DROPS: u64 = 40;
@@ -29,6 +31,8 @@ pub(crate) enum Trouble {
     Freeze,
     /// It runs, and is told of no block for some slots.
     Absence,
+    /// It is away as in an end, a kill or an absence, and is given no block that it missed.
+    Gap,
     /// It has a branch of its own for some slots, and all take the one or the other then.
     Split,
     /// A client hangs up at all moments of calls.
@@ -61,13 +65,8 @@ impl Soak<'_> {
         }
         let which = self.random.below(self.args.troubles.len() as u64) as usize;
         let trouble = self.args.troubles[which];
-        let up: Vec<usize> =
-            (0..self.nodes.len()).filter(|index| self.nodes[*index].is_up()).collect();
-        // The first node is never ended. One at least is there to propose.
-        let ends = matches!(trouble, Trouble::End | Trouble::Kill);
-        let able: Vec<usize> = up.iter().copied().filter(|index| !ends || *index > 0).collect();
-        let is_alone = up.len() < 2 && !matches!(trouble, Trouble::Drops | Trouble::Invalid);
-        if able.is_empty() || is_alone {
+        let able = self.able(trouble);
+        if able.is_empty() {
             return Ok(());
         }
         let index = able[self.random.below(able.len() as u64) as usize];
@@ -82,6 +81,7 @@ impl Soak<'_> {
                 self.drop(index, FROZEN_DROPS)?;
             }
             Trouble::Absence => self.nodes[index].condition = Condition::Absent(until),
+            Trouble::Gap => self.begin_gap(index, until)?,
             Trouble::Split if self.split.is_none() => {
                 let head = self.store.head();
                 until = self.slot + self.random.between(1, BRANCH);
@@ -94,6 +94,41 @@ impl Soak<'_> {
         }
         let (slot, name) = (self.slot, self.nodes[index].name.clone());
         self.tally.trouble(slot, trouble, &name, until)
+    }
+
+    /// The nodes that may have a trouble. One at least stays up to propose, and the first one is
+    /// never ended; others are also while they fill a gap.
+    fn able(&self, trouble: Trouble) -> Vec<usize> {
+        let ends = matches!(trouble, Trouble::End | Trouble::Kill);
+        let stays = matches!(trouble, Trouble::Drops | Trouble::Invalid);
+        let up = self.nodes.iter().filter(|node| node.is_up()).count();
+        let able = |index: &usize| {
+            let node = &self.nodes[*index];
+            let is_filling = matches!(node.condition, Condition::Up) && node.gap.is_some();
+            let others = up - usize::from(node.is_up());
+            let is_there = node.is_up() || ends && is_filling;
+            is_there && (stays || others > 0) && !(ends && *index == 0)
+        };
+        (0..self.nodes.len()).filter(able).collect()
+    }
+
+    /// Has a node be away from this slot on, and fill the gap by itself.
+    fn begin_gap(&mut self, index: usize, until: u64) -> anyhow::Result<()> {
+        let ending = match self.random.below(3) {
+            0 if index > 0 => Some(Ending::Told),
+            1 if index > 0 => Some(Ending::Killed),
+            _ => None,
+        };
+        let node = &mut self.nodes[index];
+        match ending {
+            Some(ending) => {
+                node.doom(ending, until, Duration::ZERO, &mut self.random)?;
+                node.bury()?;
+            }
+            None => node.condition = Condition::Absent(until),
+        }
+        node.gap = Some(Gap::default());
+        Ok(())
     }
 
     /// Slots that a node is away.
@@ -165,8 +200,9 @@ impl Soak<'_> {
         match node.condition {
             Condition::Down(_) => {
                 let began = std::time::Instant::now();
-                node.start()?;
+                let head = node.start()?;
                 self.tally.start_seconds.push(began.elapsed().as_secs_f64());
+                node.check_head(&self.store, head)?;
                 let found = node.look(&self.store, &mut self.random, false)?;
                 self.tally.found(found);
             }
@@ -174,6 +210,7 @@ impl Soak<'_> {
             _ => {}
         }
         node.condition = Condition::Up;
+        node.gap = node.gap.take().map(|_| Gap::default());
         Ok(())
     }
 }

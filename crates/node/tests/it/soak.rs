@@ -2,7 +2,7 @@
 //! and that a loss is noticed, does.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Runs nodes of the program at `program`, whose results are in `results` below `dir`.
 fn soak(program: &Path, dir: &Path, flags: &str) -> anyhow::Result<()> {
@@ -31,19 +31,46 @@ fn nodes_lose_nothing_in_a_short_run_of_all_troubles() {
     assert!(read("samples.jsonl").lines().count() > 3);
 }
 
+#[test]
+fn nodes_fill_gaps_from_each_other_in_a_short_run() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let flags = "--for 6s --slot 150ms --every 2 --longest 8 --transactions 6 --troubles gap,kill";
+    let program = Path::new(env!("CARGO_BIN_EXE_deponent"));
+    soak(program, dir.path(), flags).unwrap_or_else(|error| panic!("{error:#}"));
+    let report = std::fs::read_to_string(dir.path().join("results/report.md")).expect("written");
+    let row = report.lines().find(|line| line.contains("gaps filled by --follow")).expect("a row");
+    assert!(row.chars().any(|c| matches!(c, '1'..='9')), "{report}");
+}
+
+/// A program that does these lines of a shell before, at `deponent` in a directory.
+fn after(script: &str, dir: &Path) -> PathBuf {
+    let program = dir.join("deponent");
+    let script = format!("#!/bin/sh\n{script}\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_deponent"));
+    std::fs::write(&program, script).expect("written");
+    let permissions = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&program, permissions).expect("set");
+    program
+}
+
+#[test]
+fn a_node_that_does_not_fill_its_gap_ends_the_run() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    // Nobody listens where it looks for blocks.
+    let script = "n=$#; while [ $n -gt 0 ]; do a=$1; shift; n=$((n - 1))\n\
+                  [ \"$b\" = --follow ] && a=127.0.0.1:1; set -- \"$@\" \"$a\"; b=$a; done";
+    let program = after(script, dir.path());
+    let flags = "--for 60s --slot 150ms --every 1 --troubles gap --fill-within 1s";
+    let error = soak(&program, dir.path(), flags).expect_err("a gap");
+    let said = format!("{error:#}");
+    assert!(said.contains("still answers SYNCING") && said.contains("--follow"), "{said}");
+}
+
 /// A program that deletes its database when it is started again.
 #[test]
 fn a_node_that_lost_its_chain_ends_the_run() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = dir.path().join("forgetful");
-    let script = format!(
-        "#!/bin/sh\nfor a; do [ \"$b\" = --datadir ] && rm -rf \"$a/chain\"; b=$a; done\n\
-         exec {} \"$@\"\n",
-        env!("CARGO_BIN_EXE_deponent")
-    );
-    std::fs::write(&program, script).expect("written");
-    let permissions = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&program, permissions).expect("set");
+    let script = "for a; do [ \"$b\" = --datadir ] && rm -rf \"$a/chain\"; b=$a; done";
+    let program = after(script, dir.path());
     let flags = "--for 60s --slot 150ms --every 1 --longest 1 --troubles end,kill";
     let error = soak(&program, dir.path(), flags).expect_err("a loss");
     let said = format!("{error:#}");
