@@ -59,6 +59,10 @@ const WITH_WITNESS: f64 = 0.25;
 const NEWEST_FIRST: f64 = 0.5;
 /// The share of transactions that come over the public port.
 const PUBLIC: f64 = 0.1;
+/// Who is paid by the blocks of the chain, and by those of a branch: pools with the same
+/// transactions would build the same block.
+const RECIPIENT: Address = Address::with_last_byte(0xfe);
+const APART_RECIPIENT: Address = Address::with_last_byte(0xfd);
 /// A pool is given this part of a slot to fill a block, a quarter of a second at most.
 const BUILD_PART: u32 = 8;
 const BUILD_TIME: Duration = Duration::from_millis(250);
@@ -255,7 +259,7 @@ impl<'a> Soak<'a> {
         while !able.is_empty() {
             let which = self.random.below(able.len() as u64) as usize;
             let proposer = able.swap_remove(which);
-            if let Some(payload) = self.build(proposer, head)? {
+            if let Some(payload) = self.build(proposer, head, RECIPIENT)? {
                 let hash = payload.hash;
                 self.add(payload)?;
                 self.store.choose(hash)?;
@@ -275,8 +279,10 @@ impl<'a> Soak<'a> {
     /// The node on a branch of its own has the next block there.
     fn propose_apart(&mut self) -> anyhow::Result<()> {
         let Some(Split { side, head, .. }) = self.split else { return Ok(()) };
-        let payload = self.build(side, head)?.context("a node on a branch is not ended")?;
+        let payload =
+            self.build(side, head, APART_RECIPIENT)?.context("a node on a branch is not ended")?;
         let hash = payload.hash;
+        ensure!(hash != self.store.head(), "the branch has the chain's block, {hash}");
         self.add(payload)?;
         self.bring(side, hash)?;
         self.split.as_mut().expect("it goes on").head = hash;
@@ -291,7 +297,12 @@ impl<'a> Soak<'a> {
     }
 
     /// A block of the node's pool on `head`, which it is brought to before.
-    fn build(&mut self, index: usize, head: B256) -> anyhow::Result<Option<Payload>> {
+    fn build(
+        &mut self,
+        index: usize,
+        head: B256,
+        recipient: Address,
+    ) -> anyhow::Result<Option<Payload>> {
         if !self.nodes[index].is_at(head) {
             self.bring(index, head)?;
         }
@@ -309,7 +320,7 @@ impl<'a> Soak<'a> {
         let attributes = PayloadAttributes {
             timestamp: self.genesis_time + self.slot * self.slot_seconds,
             prev_randao: keccak256(self.slot.to_be_bytes()),
-            suggested_fee_recipient: Address::with_last_byte(0xfe),
+            suggested_fee_recipient: recipient,
             withdrawals: Some((0..WITHDRAWALS).map(withdrawal).collect()),
             parent_beacon_block_root: Some(keccak256(number.to_le_bytes())),
             ..PayloadAttributes::default()
