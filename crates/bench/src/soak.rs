@@ -59,7 +59,7 @@ const WITH_WITNESS: f64 = 0.25;
 const NEWEST_FIRST: f64 = 0.5;
 /// The share of transactions that come over the public port.
 const PUBLIC: f64 = 0.1;
-/// Who is paid by the blocks of the chain, and by those of a branch: pools with the same
+/// The accounts that blocks of the chain and of a branch pay: pools with the same
 /// transactions would build the same block.
 const RECIPIENT: Address = Address::with_last_byte(0xfe);
 const APART_RECIPIENT: Address = Address::with_last_byte(0xfd);
