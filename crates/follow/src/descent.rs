@@ -1,10 +1,17 @@
 //! The way back from a block that is missing to the first one that is known.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
 use alloy_consensus::Header;
 use alloy_primitives::B256;
 use engine::{Engine, MissingBlock};
 use rpc::LogThrottle;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
+use crate::error::Error;
 use crate::limits;
 use crate::progress_log::ProgressLog;
 use crate::route::Route;
@@ -15,7 +22,7 @@ use crate::upstream::Upstream;
 /// The way back: of each header nothing stays but its hash.
 pub(crate) struct Descent<'a> {
     pub(crate) engine: &'a Engine,
-    pub(crate) upstreams: &'a [Upstream],
+    pub(crate) upstreams: &'a Arc<[Upstream]>,
     pub(crate) progress: &'a SharedProgress,
     /// The hashes of the gap before, as far as they are known.
     pub(crate) known: Route,
@@ -130,12 +137,10 @@ impl Descent<'_> {
 
     /// The number of a block of which there is no more than its hash.
     async fn number_of(&self, hash: B256, log: &LogThrottle) -> u64 {
-        loop {
-            let upstream = self.upstream(log).await;
-            if let Ok(header) = upstream.header(hash).await {
-                return header.number;
-            }
-        }
+        let number = self.answer(log, move |upstreams, place| async move {
+            Ok(upstreams[place].header(hash).await?.number)
+        });
+        number.await
     }
 
     /// Headers that follow each other downwards, the first of which is the wanted one. They are
@@ -148,43 +153,79 @@ impl Descent<'_> {
         misses: &mut u64,
         log: &LogThrottle,
     ) -> Vec<Header> {
-        let (number, hash) = wanted;
+        let by_number = (misses.count_ones() <= 1).then_some(count);
+        let answer = self.answer(log, move |upstreams, place| async move {
+            headers_of(&upstreams[place], wanted, by_number).await
+        });
+        let (headers, is_miss) = answer.await;
+        *misses = if is_miss { *misses + 1 } else { 0 };
+        headers
+    }
+
+    /// The answer of the upstream that is asked next. While it is late, others are asked, too; one
+    /// that another has answered before is left alone for a while.
+    async fn answer<T: Send + 'static, F>(
+        &self,
+        log: &LogThrottle,
+        ask: impl Fn(Arc<[Upstream]>, usize) -> F,
+    ) -> T
+    where
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let mut requests = JoinSet::new();
+        let mut late = BTreeMap::new();
         loop {
-            let upstream = self.upstream(log).await;
-            if misses.count_ones() <= 1 {
-                let Ok(found) = upstream.headers_down(number, count).await else { continue };
-                let mut next = hash;
-                let follows = |(got, header): (B256, Header)| {
-                    let is_next = got == next;
-                    next = header.parent_hash;
-                    is_next.then_some(header)
-                };
-                let headers: Vec<_> = found.into_iter().map_while(follows).collect();
-                if !headers.is_empty() {
-                    upstream.used_headers(headers.len());
-                    *misses = 0;
-                    return headers;
-                }
+            if let Some(place) = turns::next(self.upstreams, |place| !late.contains_key(&place)) {
+                let name = self.upstreams[place].name().to_owned();
+                self.progress.update(|progress| progress.upstream = Some(name));
+                let answer = ask(self.upstreams.clone(), place);
+                requests.spawn(async move { (place, answer.await) });
+                late.insert(place, Instant::now() + limits::LATE_TIME);
+            } else if requests.is_empty() {
+                self.progress.update(|progress| progress.upstream = None);
+                turns::say_none(self.upstreams, log);
             }
-            *misses += 1;
-            if let Ok(header) = upstream.header(hash).await {
-                return vec![header];
+            let pause = match requests.is_empty() {
+                true => turns::pause(self.upstreams),
+                false => limits::LATE_TIME,
+            };
+            tokio::select! {
+                Some(ended) = requests.join_next(), if !requests.is_empty() => {
+                    let (place, answer) = ended.expect("a request does not panic");
+                    late.remove(&place);
+                    if let Ok(answer) = answer {
+                        let now = Instant::now();
+                        let are_late = late.iter().filter(|(_, at)| **at <= now);
+                        are_late.for_each(|(place, _)| self.upstreams[*place].leave_alone());
+                        return answer;
+                    }
+                }
+                () = sleep(pause) => {}
             }
         }
     }
+}
 
-    /// The upstream that is asked next.
-    async fn upstream(&self, log: &LogThrottle) -> &Upstream {
-        let next = turns::next(self.upstreams, |_| true);
-        let place = match next {
-            Some(place) => place,
-            None => {
-                self.progress.update(|progress| progress.upstream = None);
-                turns::wait(self.upstreams, log).await
-            }
+/// Headers of one upstream, and whether it has the wanted one by its hash alone.
+async fn headers_of(
+    upstream: &Upstream,
+    wanted: (u64, B256),
+    by_number: Option<usize>,
+) -> Result<(Vec<Header>, bool), Error> {
+    let (number, hash) = wanted;
+    if let Some(count) = by_number {
+        let found = upstream.headers_down(number, count).await?;
+        let mut next = hash;
+        let follows = |(got, header): (B256, Header)| {
+            let is_next = got == next;
+            next = header.parent_hash;
+            is_next.then_some(header)
         };
-        let upstream = &self.upstreams[place];
-        self.progress.update(|progress| progress.upstream = Some(upstream.name().to_owned()));
-        upstream
+        let headers: Vec<_> = found.into_iter().map_while(follows).collect();
+        if !headers.is_empty() {
+            upstream.used_headers(headers.len());
+            return Ok((headers, false));
+        }
     }
+    Ok((vec![upstream.header(hash).await?], true))
 }

@@ -33,8 +33,8 @@ pub const REQUEST_BYTES: usize = 1 << 20;
 /// About the bytes of a block before the first one has come: those of mainnet have as many.
 pub const FIRST_BLOCK_BYTES: usize = 64 << 10;
 
-/// How long the blocks that are needed next may be on their way before another upstream is asked
-/// for them, too, where nothing else is to be done.
+/// How long headers, or the blocks that are needed next, may be on their way before another
+/// upstream is asked for them, too, where nothing else is to be done.
 pub const LATE_TIME: Duration = Duration::from_secs(3);
 
 /// The shortest wait for an upstream to be ready again.

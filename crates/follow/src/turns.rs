@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use rpc::LogThrottle;
-use tokio::time::sleep;
 
 use crate::upstream::Upstream;
 
@@ -21,19 +20,6 @@ pub(crate) fn next(upstreams: &[Upstream], is_free: impl Fn(usize) -> bool) -> O
 /// How long it takes until one may be asked.
 pub(crate) fn pause(upstreams: &[Upstream]) -> Duration {
     upstreams.iter().map(Upstream::pause).min().unwrap_or(Duration::MAX)
-}
-
-/// Waits until an upstream may be asked, and gives its place. The log says once a minute that none
-/// may be.
-pub(crate) async fn wait(upstreams: &[Upstream], log: &LogThrottle) -> usize {
-    loop {
-        if let Some(place) = next(upstreams, |_| true) {
-            return place;
-        }
-        let pause = pause(upstreams);
-        say_none(upstreams, log);
-        sleep(pause).await;
-    }
 }
 
 /// Says that none may be asked, where all have failed more than once.

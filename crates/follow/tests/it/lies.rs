@@ -45,6 +45,12 @@ async fn a_right_header_with_a_wrong_body_is_a_lie() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn another_one_is_asked_before_the_time_of_one_that_says_nothing_is_over() {
+    let options = UpstreamOptions { request_time: Duration::from_secs(24 * 3600), ..quick() };
+    beside_an_honest_one(Manner::Stall, options).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_that_says_nothing_is_left_after_its_time() {
     let options = UpstreamOptions { request_time: Duration::from_millis(500), ..quick() };
     let (lies, errors) = beside_an_honest_one(Manner::Stall, options).await;
