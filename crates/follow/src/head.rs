@@ -1,14 +1,20 @@
 //! The head of a chain without a consensus client: that of an upstream, which is trusted with it.
 
+mod news;
+mod status;
+mod task;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::Engine;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::head_status::{HeadStatus, HeadTag, SharedStatus};
-use crate::head_task::HeadTask;
+use crate::head::status::SharedStatus;
+use crate::head::task::HeadTask;
 use crate::upstream::Upstream;
+
+pub use status::{HeadStatus, HeadTag};
 
 /// Does what a consensus client does, with the head of an execution client: it gives each new block
 /// to the engine, and chooses it as the head, with the safe and the finalized block of the same

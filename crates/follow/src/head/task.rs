@@ -13,8 +13,8 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::error::Error;
-use crate::head_news::HeadNews;
-use crate::head_status::{HeadTag, SharedStatus};
+use crate::head::news::HeadNews;
+use crate::head::status::{HeadTag, SharedStatus};
 use crate::limits::{HEAD_CHECK, HEAD_HOLD, HEAD_POLL, HEAD_RETURN, HEAD_UNFIT};
 use crate::upstream::Upstream;
 
