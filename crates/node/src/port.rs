@@ -78,19 +78,8 @@ impl Handler for Api {
         &self.methods
     }
 
-    /// `/health` and `/live` say that the process answers, `/ready` that it validates, is in step,
-    /// and is called by a consensus client.
     fn probe(&self, path: &str) -> Option<Result<String, String>> {
-        match path {
-            "/health" => Some(Ok(String::new())),
-            "/live" => Some(Ok(json!({"live": true}).to_string())),
-            "/ready" => {
-                let reasons = self.why_not_ready(Detail::Public);
-                let body = json!({"ready": reasons.is_empty(), "reasons": reasons}).to_string();
-                Some(if reasons.is_empty() { Ok(body) } else { Err(body) })
-            }
-            _ => None,
-        }
+        probe(path, || self.why_not_ready(Detail::Public))
     }
 
     fn page(&self) -> Option<Response> {
@@ -122,6 +111,24 @@ impl Handler for Api {
         let name = SUBSCRIPTIONS.iter().map(|kind| kind.subscribe).find(|name| *name == method);
         self.metrics.called(name, begun.elapsed(), answer.as_ref().err());
         answer.map_err(|error| self.told(error.in_message()))
+    }
+}
+
+/// Answers monitors: `/health` and `/live` say that the process answers, `/ready` that it
+/// validates, is in step, and is called by a consensus client, or why not.
+pub(crate) fn probe(
+    path: &str,
+    why_not_ready: impl FnOnce() -> Vec<String>,
+) -> Option<Result<String, String>> {
+    match path {
+        "/health" => Some(Ok(String::new())),
+        "/live" => Some(Ok(json!({"live": true}).to_string())),
+        "/ready" => {
+            let reasons = why_not_ready();
+            let body = json!({"ready": reasons.is_empty(), "reasons": reasons}).to_string();
+            Some(if reasons.is_empty() { Ok(body) } else { Err(body) })
+        }
+        _ => None,
     }
 }
 

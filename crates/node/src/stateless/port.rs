@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use rpc::rest::{Request, Resources, Response, StatusCode};
 use rpc::{Error, Handler, Json, Method, Params, RawValue};
-use serde_json::json;
 
 use super::work::Stateless;
 use crate::api::Offered;
 use crate::metrics::Metrics;
 use crate::observe::NodeCondition;
+use crate::port::probe;
 use methods::{Answered, ROWS, StatelessRow, engine_rows, not_found, why_not_ready};
 
 /// One port's methods.
@@ -89,16 +89,7 @@ impl Handler for StatelessApi {
     }
 
     fn probe(&self, path: &str) -> Option<Result<String, String>> {
-        match path {
-            "/health" => Some(Ok(String::new())),
-            "/live" => Some(Ok(json!({"live": true}).to_string())),
-            "/ready" => {
-                let reasons = why_not_ready(self);
-                let body = json!({"ready": reasons.is_empty(), "reasons": reasons}).to_string();
-                Some(if reasons.is_empty() { Ok(body) } else { Err(body) })
-            }
-            _ => None,
-        }
+        probe(path, || why_not_ready(self))
     }
 
     fn user_agent(&self, method: &str, user_agent: &str) {
