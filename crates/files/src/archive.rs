@@ -111,6 +111,41 @@ impl Total {
     }
 }
 
+/// The last block of a file that is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written {
+    pub(super) link: Link,
+    pub(super) is_of_work: bool,
+    total: U256,
+}
+
+impl Written {
+    /// That of a block with the total difficulty including it.
+    pub(super) fn of(block: &SealedBlock, total: U256) -> Self {
+        let link = Link { number: block.header.number, hash: block.hash() };
+        Self { link, is_of_work: !block.header.difficulty.is_zero(), total }
+    }
+
+    /// Checks that a block with this total difficulty is the one after it.
+    pub(super) fn check(&self, header: &Header, total: U256) -> Result<(), String> {
+        let Self { link, total: before, .. } = self;
+        link.check(header)
+            .map_err(|_| format!("not the one after block {}, {}", link.number, link.hash))?;
+        match before.checked_add(header.difficulty) == Some(total) {
+            true => Ok(()),
+            false => Err(format!("total difficulty {total} after {before}")),
+        }
+    }
+}
+
+/// Checks that a file of a format may begin with a block.
+pub(super) fn check_first(format: &str, header: &Header) -> Result<(), String> {
+    match header.number.is_multiple_of(ARCHIVE_BLOCKS as u64) {
+        true => Ok(()),
+        false => Err(format!("an {format} file begins at a multiple of {ARCHIVE_BLOCKS}")),
+    }
+}
+
 /// Reads a value of 32 bytes that is not compressed.
 pub(super) fn fixed(input: &mut Input, entry: EntryHeader) -> Result<[u8; 32], Error> {
     if entry.value_bytes != 32 {

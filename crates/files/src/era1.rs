@@ -10,7 +10,7 @@ use alloy_consensus::{BlockBody, Header};
 use alloy_primitives::{B256, U256};
 use execution::{SealedBlock, Transaction};
 
-use crate::archive::{self, ArchiveName, Difficulty, Link, Total};
+use crate::archive::{self, ArchiveName, Difficulty, Link, Total, Written};
 use crate::block::Seen;
 use crate::e2store::{self, EntryHeader};
 use crate::ere::Ere;
@@ -235,7 +235,7 @@ pub struct Era1Writer {
     entries: Vec<u8>,
     offsets: Vec<u64>,
     records: Vec<B256>,
-    last: Option<(u64, B256, U256)>,
+    last: Option<Written>,
 }
 
 impl Era1Writer {
@@ -259,7 +259,7 @@ impl Era1Writer {
 
     /// The number of the first block; `None` before one is written.
     pub fn first_number(&self) -> Option<u64> {
-        self.last.map(|(last, ..)| last + 1 - self.records.len() as u64)
+        self.last.map(|last| last.link.number + 1 - self.records.len() as u64)
     }
 
     /// Whether the file has 8192 blocks, the most that the format allows.
@@ -294,7 +294,7 @@ impl Era1Writer {
         let difficulty = total_difficulty.to_le_bytes::<32>();
         e2store::write(&mut self.entries, e2store::TOTAL_DIFFICULTY, &difficulty);
         self.records.push(archive::record(block.hash(), total_difficulty));
-        self.last = Some((header.number, block.hash(), total_difficulty));
+        self.last = Some(Written::of(block, total_difficulty));
         self.output.write(&self.entries)
     }
 
@@ -306,15 +306,9 @@ impl Era1Writer {
         if header.difficulty.is_zero() {
             return Err("of proof of stake, which era1 files do not hold".into());
         }
-        if let Some((number, hash, before)) = self.last {
-            if (header.number, header.parent_hash) != (number + 1, hash) {
-                return Err(format!("not the one after block {number}, {hash}"));
-            }
-            if before.checked_add(header.difficulty) != Some(total) {
-                return Err(format!("total difficulty {total} after {before}"));
-            }
-        } else if !header.number.is_multiple_of(ARCHIVE_BLOCKS as u64) {
-            return Err(format!("an era1 file begins at a multiple of {ARCHIVE_BLOCKS}"));
+        match &self.last {
+            Some(last) => last.check(header, total)?,
+            None => archive::check_first("era1", header)?,
         }
         archive::check_receipts(block, receipts)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alloy_primitives::{B256, U256};
 use execution::SealedBlock;
 
-use crate::archive::{self, ArchiveName, Link};
+use crate::archive::{self, ArchiveName, Written};
 use crate::e2store;
 use crate::error::Error;
 use crate::limits::{ARCHIVE_BLOCKS, WRITE_BYTES};
@@ -33,14 +33,7 @@ pub struct EreWriter {
     totals: Vec<U256>,
     /// The accumulator's leaves: blocks of proof of work.
     records: Vec<B256>,
-    last: Option<LastBlock>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct LastBlock {
-    link: Link,
-    is_of_work: bool,
-    total: U256,
+    last: Option<Written>,
 }
 
 impl EreWriter {
@@ -97,7 +90,7 @@ impl EreWriter {
             .map_err(|problem| refuse(&self.output, problem))?;
         let slim = receipts::slim(receipts_rlp, block.body.transactions.len())
             .map_err(|error| refuse(&self.output, format!("its receipts: {error}")))?;
-        let (hash, is_of_work) = (block.hash(), !header.difficulty.is_zero());
+        let written = Written::of(block, total_difficulty);
         self.offsets.push([self.output.bytes(), self.bodies.bytes, self.receipts.bytes]);
         self.pack(e2store::COMPRESSED_HEADER, &alloy_rlp::encode(header));
         self.output.write(&self.entry)?;
@@ -105,14 +98,13 @@ impl EreWriter {
         self.bodies.write(&self.entry)?;
         self.pack(e2store::COMPRESSED_SLIM_RECEIPTS, &slim);
         self.receipts.write(&self.entry)?;
-        if is_of_work {
-            self.records.push(archive::record(hash, total_difficulty));
+        if written.is_of_work {
+            self.records.push(archive::record(written.link.hash, total_difficulty));
         }
         if !self.records.is_empty() {
             self.totals.push(total_difficulty);
         }
-        let link = Link { number: header.number, hash };
-        self.last = Some(LastBlock { link, is_of_work, total: total_difficulty });
+        self.last = Some(written);
         Ok(())
     }
 
@@ -126,17 +118,12 @@ impl EreWriter {
         if self.is_full() {
             return Err(format!("the file has {ARCHIVE_BLOCKS} blocks already"));
         }
-        if let Some(LastBlock { link, is_of_work, total: before }) = self.last {
-            link.check(header)
-                .map_err(|_| format!("not the one after block {}, {}", link.number, link.hash))?;
-            if !is_of_work && !header.difficulty.is_zero() {
-                return Err("of proof of work after one of proof of stake".into());
-            }
-            if before.checked_add(header.difficulty) != Some(total) {
-                return Err(format!("total difficulty {total} after {before}"));
-            }
-        } else if !header.number.is_multiple_of(ARCHIVE_BLOCKS as u64) {
-            return Err(format!("an ere file begins at a multiple of {ARCHIVE_BLOCKS}"));
+        match &self.last {
+            Some(last) => last.check(header, total)?,
+            None => archive::check_first("ere", header)?,
+        }
+        if !header.difficulty.is_zero() && self.last.is_some_and(|last| !last.is_of_work) {
+            return Err("of proof of work after one of proof of stake".into());
         }
         archive::check_receipts(block, receipts)
     }
