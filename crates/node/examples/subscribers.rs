@@ -50,7 +50,7 @@ async fn measure(elsewhere: &Handle) -> anyhow::Result<()> {
     let mut world = World::new(CONTRACTS)?;
     let start = |name: &str| {
         let mut options = NodeOptions::new(world.genesis.clone(), files.path().join(name));
-        options.ipc = Some(files.path().join(format!("{name}.ipc")));
+        options.ports.ipc = Some(files.path().join(format!("{name}.ipc")));
         Node::start(options)
     };
     let (maker, node) = (start("maker").await?, start("node").await?);

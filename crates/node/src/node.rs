@@ -1,4 +1,4 @@
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use engine::{Engine, EngineOptions};
 use follow::limits::HEAD_PAUSE;
 use follow::{Backfill, HeadSource, HeadTag, Upstream, UpstreamOptions};
 use pool::Pool;
-use rpc::{AllowedOrigins, JwtSecret, Limits, PortMemory, ServerOptions};
+use rpc::{JwtSecret, PortMemory, ServerOptions};
 use state::Options as DatabaseOptions;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinSet;
 
 use crate::allocator;
-use crate::api::{Api, Offered};
+use crate::api::Api;
 use crate::call_bounds::CallBounds;
 use crate::data_directory::{Retention, open_engine, open_forked};
 use crate::dev::{DevNode, DevOptions, endowments};
@@ -23,13 +23,13 @@ use crate::disk::{DiskFault, Faults, check_free, watch_free};
 use crate::feed::{Feed, FeedThread};
 use crate::inclusions::InclusionWatch;
 use crate::limits;
-use crate::memory::NodeMemory;
 use crate::metrics::{Metrics, MetricsObserver, MetricsPort, NodeState};
 use crate::node_record::NodeRecord;
 use crate::observe::{BlockLog, ClientWatch, NodeCondition, Observer, SlowBlocks};
 use crate::pending_feed::{PendingFeed, PendingThread};
 use crate::pool_feed::{PoolFeed, TxpoolOptions, pool_of};
 use crate::ports::{Ports, bind_socket, given_secret};
+use crate::ports_options::{PortsOptions, PublicPort};
 use crate::priority::lower_priority;
 use crate::traces::{TraceOptions, Tracer};
 
@@ -40,32 +40,13 @@ pub struct NodeOptions {
     pub genesis: Option<alloy_genesis::Genesis>,
     /// The directory of the node's files; created if absent.
     pub data_dir: PathBuf,
-    /// Whether there is a public port.
-    pub offers_http: bool,
-    /// The address of the public port. Port 0 takes any free one.
-    pub http: SocketAddr,
-    /// The methods that it offers.
-    pub http_offered: Offered,
+    /// Its ports, and its Unix socket.
+    pub ports: PortsOptions,
     /// Whether the public port shows a page to browsers.
     pub http_page: bool,
-    /// A public port of its own for WebSockets.
-    pub websocket: Option<PublicPort>,
-    /// The address of the Engine API's port. Port 0 takes any free one.
-    pub engine: SocketAddr,
-    /// The path of the Unix socket, if there is to be one: it offers all methods and resources of
-    /// both ports, without tokens, to the owner of the process alone.
-    pub ipc: Option<PathBuf>,
-    /// The methods that it offers.
-    pub ipc_offered: Offered,
-    /// The names and the web pages that the public port serves.
-    pub http_origins: AllowedOrigins,
-    /// The same for the Engine API's port, where each request has a token.
-    pub engine_origins: AllowedOrigins,
     /// The file of the Engine API's secret, 32 bytes in hex; `None` is `jwt.hex` in the data
     /// directory, created if absent.
     pub jwt_file: Option<PathBuf>,
-    /// Whether answers are compressed for clients that ask for zstd.
-    pub zstd: bool,
     /// Whether the engine port offers `testing_buildBlockV1`.
     pub testing: bool,
     /// The time from which a block is slow and has a line of JSON in the log, if any has.
@@ -74,8 +55,6 @@ pub struct NodeOptions {
     pub min_free_bytes: u64,
     /// The bounds of calls.
     pub calls: CallBounds,
-    /// The bounds of batches on the public port.
-    pub batches: BatchBounds,
     /// The transaction pool.
     pub txpool: TxpoolOptions,
     /// Execution clients that are asked for blocks that are missing: addresses of JSON-RPC, as
@@ -86,12 +65,6 @@ pub struct NodeOptions {
     pub follow_head: Option<HeadTag>,
     /// How the node mines its own chain, if it does.
     pub dev: Option<DevOptions>,
-    /// Memory of the ports; that of the caches is in the options of engine and database.
-    pub memory: NodeMemory,
-    /// The address of the port of metrics, if there is to be one. Port 0 takes any free one.
-    pub metrics: Option<SocketAddr>,
-    /// The names under which the port of metrics may be called.
-    pub metrics_origins: AllowedOrigins,
     /// Where traces of the Engine API go, if anywhere.
     pub traces: Option<TraceOptions>,
     /// Threads, caches and retention of the engine.
@@ -100,69 +73,23 @@ pub struct NodeOptions {
     pub database: DatabaseOptions,
 }
 
-/// A public port. All of them have the same origins and share their memory.
-#[derive(Debug, Clone)]
-pub struct PublicPort {
-    /// Where it listens. Port 0 takes any free one.
-    pub address: SocketAddr,
-    /// The methods that it offers.
-    pub offered: Offered,
-}
-
-/// The bounds of batches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BatchBounds {
-    /// The most requests of one.
-    pub requests: usize,
-    /// The bytes of its answers after which the rest is refused.
-    pub answer_bytes: usize,
-}
-
-impl Default for BatchBounds {
-    fn default() -> Self {
-        let Limits { batch_len, batch_answer_bytes, .. } = Limits::public();
-        Self { requests: batch_len, answer_bytes: batch_answer_bytes }
-    }
-}
-
-impl BatchBounds {
-    /// The limits with these bounds.
-    fn of(self, limits: Limits) -> Limits {
-        Limits { batch_len: self.requests, batch_answer_bytes: self.answer_bytes, ..limits }
-    }
-}
-
 impl NodeOptions {
     /// A node of this chain on free ports of 127.0.0.1, with its files in `data_dir`.
     pub fn new(genesis: alloy_genesis::Genesis, data_dir: PathBuf) -> Self {
-        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Self {
             genesis: Some(genesis),
             data_dir,
-            offers_http: true,
-            http: free,
-            http_offered: Offered::default(),
+            ports: PortsOptions::default(),
             http_page: true,
-            websocket: None,
-            engine: free,
-            ipc: None,
-            ipc_offered: Offered::default(),
-            http_origins: AllowedOrigins::default(),
-            engine_origins: any_name(),
             jwt_file: None,
-            zstd: true,
             testing: false,
             slow_block: None,
             min_free_bytes: 0,
             calls: CallBounds::default(),
-            batches: BatchBounds::default(),
             txpool: TxpoolOptions::default(),
             follow: Vec::new(),
             follow_head: None,
             dev: None,
-            memory: NodeMemory::default(),
-            metrics: None,
-            metrics_origins: AllowedOrigins::default(),
             traces: None,
             engine_options: EngineOptions::default(),
             database: DatabaseOptions::default(),
@@ -211,7 +138,7 @@ impl Node {
     /// genesis's; if files cannot be read or written; if an address is taken; [`DiskFault`] if the
     /// disk has too little room.
     pub async fn start(options: NodeOptions) -> anyhow::Result<Self> {
-        let NodeOptions { genesis, data_dir, http, engine, ipc, jwt_file, testing, .. } = options;
+        let NodeOptions { genesis, data_dir, ports, jwt_file, testing, .. } = options;
         let (files, min_free) = (data_dir.clone(), options.min_free_bytes);
         prepare(&files, genesis.is_some(), min_free)?;
         let given = given_secret(jwt_file.as_deref())?;
@@ -236,9 +163,9 @@ impl Node {
             api.with_pool(&pending, options.txpool.send).with_backfill(backfill.clone())
         };
         let mut node = Self {
-            engine_addr: engine,
-            http_addr: http,
-            offers_http: options.offers_http,
+            engine_addr: ports.engine,
+            http_addr: ports.http.as_ref().map_or(ports.engine, |http| http.address),
+            offers_http: ports.http.is_some(),
             websocket_addr: None,
             ipc_path: None,
             metrics_addr: None,
@@ -254,28 +181,24 @@ impl Node {
             _public_calls: PublicCalls::start(dev.is_none())?,
         };
         let calls = node._public_calls.handle();
-        let [mut public, mut authenticated, trusted] =
-            port_options(&options.memory, options.batches, options.zstd, node.jwt.clone(), calls);
-        (public.origins, authenticated.origins) = (options.http_origins, options.engine_origins);
+        let [mut public, authenticated, trusted] = ports.servers(node.jwt.clone(), calls);
         let held = public.memory.get_or_insert_with(|| PortMemory::new(&public.limits)).clone();
         node._watch.spawn(allocator::watch_port(held.clone()));
-        if let Some(address) = options.metrics {
-            let ports = [("public", Some(held)), ("engine", authenticated.memory.clone())];
+        if let Some(address) = ports.metrics {
+            let held = [("public", Some(held)), ("engine", authenticated.memory.clone())];
             let (engine, backfill) = (chain.clone(), backfill.clone());
-            let state = NodeState { engine, pool, data_dir: files, ports, backfill };
+            let state = NodeState { engine, pool, data_dir: files, ports: held, backfill };
             let port = MetricsPort::new(metrics.clone(), state);
-            let metrics = node.ports.listen_for_scrapes(address, options.metrics_origins, port);
+            let metrics = node.ports.listen_for_scrapes(address, ports.metrics_origins, port);
             node.metrics_addr = Some(metrics.await?);
         }
         let api = offer(Api::engine_port(chain.clone(), testing));
-        node.engine_addr = node.ports.listen(engine, authenticated, api).await?;
-        let http = PublicPort { address: http, offered: options.http_offered };
-        let public_ports = [options.offers_http.then_some(http), options.websocket];
+        node.engine_addr = node.ports.listen(ports.engine, authenticated, api).await?;
         let api =
             || offer(Api::public_port_of(chain.clone(), testing)).with_page(options.http_page);
-        node.listen_in_public(&public, public_ports, api).await?;
-        if let Some(path) = ipc {
-            let api = offer(Api::local(chain.clone(), testing)).only(options.ipc_offered);
+        node.listen_in_public(&public, [ports.http, ports.websocket], api).await?;
+        if let Some(path) = ports.ipc {
+            let api = offer(Api::local(chain.clone(), testing)).only(ports.ipc_offered);
             node.serve_locally(path, trusted, api)?;
         }
         Ok(node)
@@ -473,33 +396,6 @@ fn pool_observers(engine: &Arc<Engine>, pending: &PendingFeed) -> Vec<Box<dyn Ob
         all.push(Box::new(PoolFeed::new(engine, pending.pool().clone())));
     }
     all
-}
-
-/// Any name and no web page, for ports that web pages cannot use.
-pub(crate) fn any_name() -> AllowedOrigins {
-    AllowedOrigins { hosts: vec!["*".into()], ..AllowedOrigins::default() }
-}
-
-/// The options of the public port, the Engine API's port and the Unix socket.
-pub(crate) fn port_options(
-    memory: &NodeMemory,
-    batches: BatchBounds,
-    zstd: bool,
-    jwt: JwtSecret,
-    calls: Handle,
-) -> [ServerOptions; 3] {
-    let zstd = |limits: Limits| match zstd {
-        true => limits,
-        false => Limits { zstd_bytes: usize::MAX, ..limits },
-    };
-    let public = ServerOptions::new(None, batches.of(zstd(memory.public_limits())));
-    let limits = zstd(memory.engine_limits());
-    // The users of the Unix socket may use the other port too.
-    let shared = Some(PortMemory::new(&limits));
-    let origins = any_name();
-    let trusted = ServerOptions { memory: shared, origins, ..ServerOptions::new(None, limits) };
-    let authenticated = ServerOptions { jwt: Some(jwt), ..trusted.clone() };
-    [ServerOptions { calls: Some(calls), ..public }, authenticated, trusted]
 }
 
 /// The threads that serve the public port and run its calls, below blocks in priority. The other

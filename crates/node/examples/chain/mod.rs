@@ -17,9 +17,9 @@ pub(crate) struct Chain {
 pub(crate) async fn start() -> anyhow::Result<Chain> {
     let files = tempfile::tempdir()?;
     let mut world = World::new(CONTRACTS)?;
-    let ipc = Some(files.path().join("deponent.ipc"));
-    let options = NodeOptions::new(world.genesis.clone(), files.path().join("data"));
-    let node = Node::start(NodeOptions { ipc, ..options }).await?;
+    let mut options = NodeOptions::new(world.genesis.clone(), files.path().join("data"));
+    options.ports.ipc = Some(files.path().join("deponent.ipc"));
+    let node = Node::start(options).await?;
     let (payload, sidecar) = world.build(node.engine(), CONTRACTS)?;
     Ok(Chain { node, payload, sidecar, _files: files })
 }

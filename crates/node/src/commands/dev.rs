@@ -27,7 +27,7 @@ use crate::api::{accounts_of, dumped};
 use crate::console::say;
 use crate::dev::{DevOptions, ForkPoint, GivenRules, Wallet, print_blocks};
 use crate::limits::{DEV_CHAIN_HISTORY, FORK_EVM_TIME};
-use crate::{Node, NodeOptions};
+use crate::{Node, NodeOptions, Offered, PublicPort};
 
 /// Runs a chain for tests until it is stopped.
 pub(crate) fn run_dev(args: DevArgs) -> anyhow::Result<()> {
@@ -121,9 +121,10 @@ fn dev_options(
     };
     let mut options = NodeOptions::new(alloy_genesis::Genesis::default(), directory);
     options.genesis = genesis;
-    options.http = SocketAddr::new(args.host, args.port);
-    options.ipc.clone_from(&args.ipc);
-    options.http_origins = AllowedOrigins {
+    let address = SocketAddr::new(args.host, args.port);
+    options.ports.http = Some(PublicPort { address, offered: Offered::default() });
+    options.ports.ipc.clone_from(&args.ipc);
+    options.ports.http_origins = AllowedOrigins {
         hosts: vec!["*".into()],
         http: args.allow_origin.clone(),
         websocket: args.allow_origin.clone(),

@@ -7,7 +7,6 @@ use alloy_eips::eip8282::{BUILDER_DEPOSIT_CONTRACT_ADDRESS, BUILDER_EXIT_CONTRAC
 use alloy_hardforks::EthereumHardfork;
 use anyhow::Context;
 use engine::Engine;
-use rpc::AllowedOrigins;
 use state::{JournalMode, Options as DatabaseOptions};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -16,7 +15,6 @@ use super::node_args::{NetworkArgs, NodeArgs};
 use super::signals::StopSignals;
 use super::{genesis_of, stateless};
 use crate::console::say;
-use crate::node::PublicPort;
 use crate::{DiskFault, Node, NodeOptions, limits};
 
 /// Reads the level of the log again, and returns it or why it stays.
@@ -76,51 +74,24 @@ fn run_with_state(args: NodeArgs, reload: ReloadLevel, runtime: &Runtime) -> any
 
 /// The options of a node whose data directory and WebSocket flags are checked.
 fn node_options(args: NodeArgs) -> anyhow::Result<NodeOptions> {
-    let (memory, websocket) = (args.memory(), args.public.websocket());
+    let memory = args.memory();
     let engine_options = args.engine_options(memory);
-    let (public, authrpc) = (args.public, args.authrpc);
-    let [http_offered, ws_offered] = [public.http_offered(), public.websocket_offered()];
-    let ipc_offered = authrpc.ipc_offered();
-    let data_dir = args.datadir.unwrap_or_default();
-    let ipc = authrpc.ipc_path.unwrap_or_else(|| data_dir.join("deponent.ipc"));
-    let websocket = websocket.map_err(anyhow::Error::msg)?;
+    let data_dir = args.datadir.clone().unwrap_or_default();
+    let ports = args.ports(memory, Some(data_dir.join("deponent.ipc")));
     Ok(NodeOptions {
-        ipc: (!authrpc.ipc_disable).then_some(ipc),
-        ipc_offered,
         genesis: genesis_of(args.chain.as_deref())?,
         data_dir,
-        offers_http: public.http,
-        http: SocketAddr::new(public.http_addr, public.http_port),
-        websocket: websocket.map(|address| PublicPort { address, offered: ws_offered }),
-        http_offered,
-        http_page: public.http_page,
-        engine: SocketAddr::new(authrpc.authrpc_addr, authrpc.authrpc_port),
-        http_origins: AllowedOrigins {
-            hosts: public.http_vhosts,
-            http: public.http_corsdomain,
-            websocket: public.ws_origins,
-        },
-        engine_origins: AllowedOrigins {
-            hosts: authrpc.authrpc_vhosts,
-            ..AllowedOrigins::default()
-        },
-        jwt_file: authrpc.authrpc_jwtsecret,
-        zstd: !public.zstd_disable,
-        testing: authrpc.testing,
+        ports: ports.map_err(anyhow::Error::msg)?,
+        http_page: args.public.http_page,
+        jwt_file: args.authrpc.authrpc_jwtsecret,
+        testing: args.authrpc.testing,
         slow_block: args.debug.slow_block.0,
         min_free_bytes: args.min_free_bytes,
         calls: args.rpc.calls(),
-        batches: args.rpc.batches(),
         txpool: args.txpool.options(memory),
         follow: args.follow.upstreams,
         follow_head: args.follow.head,
         dev: None,
-        memory,
-        metrics: args.metrics.address(),
-        metrics_origins: AllowedOrigins {
-            hosts: args.metrics.metrics_vhosts.clone(),
-            ..AllowedOrigins::default()
-        },
         traces: args.metrics.traces().map_err(anyhow::Error::msg)?,
         database: DatabaseOptions {
             journal: if args.journal_sync { JournalMode::Sync } else { JournalMode::Write },

@@ -8,6 +8,7 @@ use alloy_primitives::Bytes;
 use clap::{ArgAction, Args};
 use engine::EngineOptions;
 use follow::{HeadTag, Upstream, UpstreamOptions};
+use rpc::AllowedOrigins;
 
 use super::rpc_args::{RpcArgs, parse_method};
 use super::stateless_args::StatelessArgs;
@@ -21,7 +22,7 @@ use crate::flags::values::{
 };
 use crate::memory::DEFAULT_MEMORY;
 use crate::traces::TraceOptions;
-use crate::{NodeMemory, limits};
+use crate::{NodeMemory, PortsOptions, PublicPort, limits};
 
 /// The arguments of `deponent node`.
 #[derive(Debug, Args)]
@@ -533,6 +534,43 @@ impl NodeArgs {
             authrpc: self.memory.authrpc_memory.unwrap_or(default),
             ..self.memory()
         }
+    }
+
+    /// The ports that the flags name. `ipc` is the path of the Unix socket where none names one.
+    ///
+    /// # Errors
+    /// Says which flags do not go together.
+    pub(super) fn ports(
+        &self,
+        memory: NodeMemory,
+        ipc: Option<PathBuf>,
+    ) -> Result<PortsOptions, String> {
+        let (public, authrpc) = (&self.public, &self.authrpc);
+        let origins = |hosts: &[String]| AllowedOrigins {
+            hosts: hosts.to_vec(),
+            ..AllowedOrigins::default()
+        };
+        let http = SocketAddr::new(public.http_addr, public.http_port);
+        let http = PublicPort { address: http, offered: public.http_offered() };
+        let offered = public.websocket_offered();
+        Ok(PortsOptions {
+            http: public.http.then_some(http),
+            websocket: public.websocket()?.map(|address| PublicPort { address, offered }),
+            engine: SocketAddr::new(authrpc.authrpc_addr, authrpc.authrpc_port),
+            ipc: authrpc.ipc_path.clone().or(ipc).filter(|_| !authrpc.ipc_disable),
+            ipc_offered: authrpc.ipc_offered(),
+            http_origins: AllowedOrigins {
+                hosts: public.http_vhosts.clone(),
+                http: public.http_corsdomain.clone(),
+                websocket: public.ws_origins.clone(),
+            },
+            engine_origins: origins(&authrpc.authrpc_vhosts),
+            zstd: !public.zstd_disable,
+            batches: self.rpc.batches(),
+            memory,
+            metrics: self.metrics.address(),
+            metrics_origins: origins(&self.metrics.metrics_vhosts),
+        })
     }
 
     pub(super) fn engine_options(&self, memory: NodeMemory) -> EngineOptions {

@@ -8,7 +8,7 @@ use crate::CallBounds;
 use crate::api::{MethodPattern, method_names};
 use crate::flags::values::{Threshold, count, parse_bytes, parse_duration, positive};
 use crate::limits::CALL_GAS;
-use crate::node::BatchBounds;
+use crate::ports_options::BatchBounds;
 
 /// Bounds of calls and of batches.
 #[derive(Debug, Args)]

@@ -1,18 +1,15 @@
 //! `deponent node --stateless`.
 
-use std::net::SocketAddr;
 use std::path::Path;
 
 use alloy_primitives::B256;
 use anyhow::{Context, bail};
 use execution::ChainSpec;
 use files::read_genesis;
-use rpc::AllowedOrigins;
 
 use super::node_args::NodeArgs;
 use super::signals::StopSignals;
 use super::stateless_args::StatelessArgs;
-use crate::node::PublicPort;
 use crate::ports::given_secret;
 use crate::verify::NETWORKS;
 use crate::{StatelessNode, StatelessOptions, limits};
@@ -109,34 +106,14 @@ fn chain_of(path: &Path) -> anyhow::Result<(ChainSpec, Option<B256>)> {
 
 /// The options of a node whose flags are checked.
 fn options(args: NodeArgs) -> anyhow::Result<StatelessOptions> {
-    let (memory, websocket) = (args.port_memory(), args.public.websocket());
+    let ports = args.ports(args.port_memory(), None).map_err(anyhow::Error::msg)?;
     let (chain, genesis) = chain_of(&args.chain.context("the option --chain is missing")?)?;
-    let (public, authrpc, metrics) = (args.public, args.authrpc, args.metrics);
-    let [http_offered, ws_offered] = [public.http_offered(), public.websocket_offered()];
-    let http = SocketAddr::new(public.http_addr, public.http_port);
-    let websocket = websocket.map_err(anyhow::Error::msg)?;
-    let origins = |hosts| AllowedOrigins { hosts, ..AllowedOrigins::default() };
-    let jwt = given_secret(authrpc.authrpc_jwtsecret.as_deref())?;
+    let jwt = given_secret(args.authrpc.authrpc_jwtsecret.as_deref())?;
     let jwt = jwt.context("the option --authrpc.jwtsecret is missing")?;
     Ok(StatelessOptions {
         genesis,
         anchor: args.stateless.anchor,
-        http: public.http.then_some(PublicPort { address: http, offered: http_offered }),
-        websocket: websocket.map(|address| PublicPort { address, offered: ws_offered }),
-        engine: SocketAddr::new(authrpc.authrpc_addr, authrpc.authrpc_port),
-        ipc_offered: authrpc.ipc_offered(),
-        ipc: authrpc.ipc_path.filter(|_| !authrpc.ipc_disable),
-        http_origins: AllowedOrigins {
-            hosts: public.http_vhosts,
-            http: public.http_corsdomain,
-            websocket: public.ws_origins,
-        },
-        engine_origins: origins(authrpc.authrpc_vhosts),
-        zstd: !public.zstd_disable,
-        batches: args.rpc.batches(),
-        memory,
-        metrics: metrics.address(),
-        metrics_origins: origins(metrics.metrics_vhosts),
+        ports,
         ..StatelessOptions::new(chain, args.stateless.witnesses, jwt)
     })
 }

@@ -75,8 +75,9 @@ async fn demo(rounds: u32) -> anyhow::Result<()> {
     let mut world = World::new(SIZES[SIZES.len() - 1].1)?;
     let directory = tempfile::tempdir().context("no temporary directory")?;
     let data_dir = directory.path().to_path_buf();
-    let ipc = Some(data_dir.join("deponent.ipc"));
-    let options = NodeOptions { ipc, ..NodeOptions::new(world.genesis.clone(), data_dir) };
+    let ipc = data_dir.join("deponent.ipc");
+    let mut options = NodeOptions::new(world.genesis.clone(), data_dir);
+    options.ports.ipc = Some(ipc);
     let node = Node::start(options).await?;
     let mut flows = connect(&node).await?;
     let mut columns = Vec::new();

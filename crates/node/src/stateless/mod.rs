@@ -9,7 +9,7 @@ mod port;
 mod source;
 mod work;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +17,15 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use engine::Genesis;
 use execution::ChainSpec;
-use rpc::{AllowedOrigins, JwtSecret, PortMemory};
+use rpc::{JwtSecret, PortMemory};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
-use crate::NodeMemory;
-use crate::api::Offered;
 use crate::metrics::{Metrics, MetricsPort};
-use crate::node::{BatchBounds, PublicPort, any_name, port_options};
+
 use crate::observe::{ClientWatch, NodeCondition, Observer};
 use crate::ports::{Ports, bind_socket};
+use crate::ports_options::{PortsOptions, PublicPort};
 
 use chain::Chain;
 use port::StatelessApi;
@@ -44,57 +43,16 @@ pub struct StatelessOptions {
     pub witnesses: Vec<WitnessSource>,
     /// The block that is trusted; `None` takes it from the first fork choice.
     pub anchor: Option<B256>,
-    /// The address of the public port, if there is to be one. Port 0 takes any free one.
-    pub http: Option<PublicPort>,
-    /// A public port of its own for WebSockets.
-    pub websocket: Option<PublicPort>,
-    /// The address of the Engine API's port. Port 0 takes any free one.
-    pub engine: SocketAddr,
-    /// The path of the Unix socket, if there is to be one.
-    pub ipc: Option<PathBuf>,
-    /// The methods that it offers.
-    pub ipc_offered: Offered,
-    /// The names and the web pages that the public port serves.
-    pub http_origins: AllowedOrigins,
-    /// The same for the Engine API's port.
-    pub engine_origins: AllowedOrigins,
+    /// Its ports, and its Unix socket.
+    pub ports: PortsOptions,
     /// The secret of the Engine API's port.
     pub jwt: JwtSecret,
-    /// Whether answers are compressed for clients that ask for zstd.
-    pub zstd: bool,
-    /// The bounds of batches on the public port.
-    pub batches: BatchBounds,
-    /// Memory of the ports; the rest of it is not looked at.
-    pub memory: NodeMemory,
-    /// The address of the port of metrics, if there is to be one. Port 0 takes any free one.
-    pub metrics: Option<SocketAddr>,
-    /// The names under which the port of metrics may be called.
-    pub metrics_origins: AllowedOrigins,
 }
 
 impl StatelessOptions {
     /// A node of this chain on free ports of 127.0.0.1.
     pub fn new(chain: ChainSpec, witnesses: Vec<WitnessSource>, jwt: JwtSecret) -> Self {
-        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        Self {
-            chain,
-            genesis: None,
-            witnesses,
-            anchor: None,
-            http: Some(PublicPort { address: free, offered: Offered::default() }),
-            websocket: None,
-            engine: free,
-            ipc: None,
-            ipc_offered: Offered::default(),
-            http_origins: AllowedOrigins::default(),
-            engine_origins: any_name(),
-            jwt,
-            zstd: true,
-            batches: BatchBounds::default(),
-            memory: NodeMemory::default(),
-            metrics: None,
-            metrics_origins: AllowedOrigins::default(),
-        }
+        Self { chain, genesis: None, witnesses, anchor: None, ports: PortsOptions::default(), jwt }
     }
 
     /// The rules of a genesis file, and the hash of its first block.
@@ -133,13 +91,13 @@ impl StatelessNode {
     /// # Errors
     /// If an address is taken, or the system has no threads.
     pub async fn start(options: StatelessOptions) -> anyhow::Result<Self> {
-        let StatelessOptions { chain, witnesses, jwt, memory, .. } = options;
+        let StatelessOptions { chain, witnesses, jwt, ports, .. } = options;
         let blocks = Chain::new(witnesses.len(), options.genesis, options.anchor);
         let shared = Stateless::start(chain, witnesses, blocks)?;
         let condition = Arc::new(NodeCondition::new(PathBuf::new()));
         let metrics = Arc::<Metrics>::default();
         let mut node = Self {
-            engine_addr: options.engine,
+            engine_addr: ports.engine,
             http_addr: None,
             websocket_addr: None,
             ipc_path: None,
@@ -151,29 +109,27 @@ impl StatelessNode {
         };
         node._watch.spawn(watch_client(ClientWatch(condition.clone())));
         let calls = Handle::current();
-        let [mut public, mut authenticated, trusted] =
-            port_options(&memory, options.batches, options.zstd, jwt, calls);
-        (public.origins, authenticated.origins) = (options.http_origins, options.engine_origins);
+        let [mut public, authenticated, trusted] = ports.servers(jwt, calls);
         public.memory = Some(PortMemory::new(&public.limits));
         let api = |is_engine| {
             StatelessApi::new(shared.clone(), condition.clone(), metrics.clone(), is_engine)
         };
-        if let Some(address) = options.metrics {
+        if let Some(address) = ports.metrics {
             let port = MetricsPort::of(metrics.clone(), shared.counts.registry());
-            let listening = node.ports.listen_for_scrapes(address, options.metrics_origins, port);
+            let listening = node.ports.listen_for_scrapes(address, ports.metrics_origins, port);
             node.metrics_addr = Some(listening.await?);
         }
-        node.engine_addr = node.ports.listen(options.engine, authenticated, api(true)).await?;
-        if let Some(PublicPort { address, offered }) = options.http {
+        node.engine_addr = node.ports.listen(ports.engine, authenticated, api(true)).await?;
+        if let Some(PublicPort { address, offered }) = ports.http {
             let api = api(false).only(&offered);
             node.http_addr = Some(node.ports.listen(address, public.clone(), api).await?);
         }
-        if let Some(PublicPort { address, offered }) = options.websocket {
+        if let Some(PublicPort { address, offered }) = ports.websocket {
             let api = api(false).only(&offered);
             node.websocket_addr = Some(node.ports.listen(address, public, api).await?);
         }
-        if let Some(path) = options.ipc {
-            let api = api(true).only(&options.ipc_offered);
+        if let Some(path) = ports.ipc {
+            let api = api(true).only(&ports.ipc_offered);
             node.ports.serve(bind_socket(&path)?, trusted, api);
             node.ipc_path = Some(path);
         }

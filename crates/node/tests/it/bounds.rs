@@ -31,9 +31,11 @@ async fn each_port_offers_the_methods_that_its_flag_names() {
     let mut node = TestNode::start_with(genesis, |options| {
         let http = offered(Some(&["eth", "net"]), &["eth_*", "!eth_getLogs"], "--http.methods");
         let only = offered(None, &["net_version", "eth_subscribe"], "--ws.methods");
-        options.ipc_offered = offered(None, &["!engine_*"], "--ipc.methods");
-        options.http_offered = http;
-        options.websocket = Some(PublicPort { address: options.http, offered: only });
+        options.ports.ipc_offered = offered(None, &["!engine_*"], "--ipc.methods");
+        let ports = &mut options.ports;
+        let public = ports.http.as_mut().expect("a public port");
+        ports.websocket = Some(PublicPort { address: public.address, offered: only });
+        public.offered = http;
     })
     .await;
     let public = &mut node.public;
@@ -62,7 +64,8 @@ async fn each_port_offers_the_methods_that_its_flag_names() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscription_that_is_taken_away_is_refused_with_the_flag() {
     let mut node = TestNode::start_with(genesis_of_osaka(), |options| {
-        options.http_offered = offered(None, &["!eth_subscribe"], "--http.methods");
+        let public = options.ports.http.as_mut().expect("a public port");
+        public.offered = offered(None, &["!eth_subscribe"], "--http.methods");
     })
     .await;
     let address = format!("ws://{}", node.node.http_addr);

@@ -190,7 +190,7 @@ async fn eth_syncing_says_how_far_a_gap_is_filled() {
     let follow = vec![address.clone()];
     let mut node = TestNode::start_with(genesis, |options| {
         options.follow = follow;
-        options.metrics = Some(([127, 0, 0, 1], 0).into());
+        options.ports.metrics = Some(([127, 0, 0, 1], 0).into());
     })
     .await;
     let head = json!(B256::repeat_byte(7));

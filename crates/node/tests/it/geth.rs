@@ -141,12 +141,12 @@ impl Nodes {
         let geth = Geth::find(genesis.clone())?;
         std::fs::write(genesis, serde_json::to_vec(&world.genesis).expect("JSON"))
             .expect("written");
-        let options = NodeOptions {
+        let mut options = NodeOptions {
             testing: true,
             calls,
-            ipc: Some(directory.path().join("ours.ipc")),
             ..NodeOptions::new(world.genesis.clone(), directory.path().join("ours"))
         };
+        options.ports.ipc = Some(directory.path().join("ours.ipc"));
         let ours = Node::start(options).await.expect("our node starts");
         let jwt_file = directory.path().join("ours/jwt.hex");
         let geth_ipc = directory.path().join("geth.ipc");

@@ -20,7 +20,7 @@ use crate::support::*;
 /// A node with a port of metrics.
 pub(crate) async fn node_with_metrics(genesis: Value) -> TestNode {
     let set = |options: &mut NodeOptions| {
-        options.metrics = Some(([127, 0, 0, 1], 0).into());
+        options.ports.metrics = Some(([127, 0, 0, 1], 0).into());
         options.follow = vec!["127.0.0.1:1".into()];
     };
     TestNode::start_with(genesis, set).await
@@ -433,8 +433,8 @@ async fn scrapes_are_answered_at_two_paths_and_nothing_else_is() {
 async fn the_port_of_metrics_has_names_as_the_public_port_has() {
     let usual = node_with_metrics(genesis_of_osaka()).await;
     let named = TestNode::start_with(genesis_of_osaka(), |options: &mut NodeOptions| {
-        options.metrics = Some(([127, 0, 0, 1], 0).into());
-        options.metrics_origins.hosts = vec!["node".into()];
+        options.ports.metrics = Some(([127, 0, 0, 1], 0).into());
+        options.ports.metrics_origins.hosts = vec!["node".into()];
     })
     .await;
     for (node, name, status) in [

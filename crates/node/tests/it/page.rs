@@ -48,7 +48,8 @@ async fn browsers_get_a_page_and_others_an_empty_answer() {
     }
     // Without its methods it would not work.
     let of_eth = TestNode::start_with(genesis_of_osaka(), |options| {
-        options.http_offered.namespaces = Some(vec!["eth".into()]);
+        let public = options.ports.http.as_mut().expect("a public port");
+        public.offered.namespaces = Some(vec!["eth".into()]);
     });
     let of_eth = of_eth.await;
     let refused = get(&of_eth, "GET", BROWSER).await;

@@ -655,7 +655,7 @@ async fn the_port_and_the_socket_offer_it() {
 #[tokio::test]
 async fn a_witness_comes_in_zstd_to_who_asks_for_it() {
     for zstd in [true, false] {
-        let set = |options: &mut NodeOptions| options.zstd = zstd;
+        let set = |options: &mut NodeOptions| options.ports.zstd = zstd;
         let mut node = TestNode::start_with(genesis_of_osaka(), set).await;
         let params = json!([node.head().await, attributes(1, 3), raw(&transactions()), "0x"]);
         let built = node.ok("testing_buildBlockV1", params).await;

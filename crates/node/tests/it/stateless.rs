@@ -743,10 +743,8 @@ async fn a_witness_of_100_mb_is_taken() {
     const CONTRACTS: usize = 4_100;
     let mut world = World::new(CONTRACTS).expect("a world");
     let dir = tempfile::tempdir().expect("a directory");
-    let options = NodeOptions {
-        ipc: Some(dir.path().join("node.ipc")),
-        ..NodeOptions::new(world.genesis.clone(), dir.path().join("data"))
-    };
+    let mut options = NodeOptions::new(world.genesis.clone(), dir.path().join("data"));
+    options.ports.ipc = Some(dir.path().join("node.ipc"));
     let node = Node::start(options).await.expect("a node");
     let (payload, sidecar) = world.build(node.engine(), CONTRACTS).expect("a block");
     let call = NewPayload::new(payload, &sidecar).expect("a call");
@@ -962,7 +960,7 @@ fn flags_that_make_no_sense_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_metrics_are_on_the_page() {
     let free = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-    let set = |options: &mut StatelessOptions| options.metrics = Some(free);
+    let set = |options: &mut StatelessOptions| options.ports.metrics = Some(free);
     let test = StatelessTest::start_with(&genesis_of_osaka(), &["127.0.0.1:1"], set).await;
     let address = test.node.metrics_addr.expect("a port").to_string();
     let mut client = Client::connect(&address, None).await.expect("a connection");

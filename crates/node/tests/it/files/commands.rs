@@ -294,8 +294,7 @@ async fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
         chain.refused("data", &arguments, "block 5, whose body is not known");
     }
     // A call knows the parent's hash, which the first header names, and none before.
-    let mut options = NodeOptions::new(file, chain.folder.path("data"));
-    options.ipc = None;
+    let options = NodeOptions::new(file, chain.folder.path("data"));
     let node = Node::start(options).await.expect("started");
     let mut client = Client::connect(&node.http_addr.to_string(), None).await.expect("connected");
     let back = |blocks: u8| {

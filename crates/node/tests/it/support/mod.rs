@@ -159,11 +159,9 @@ impl TestNode {
     pub(crate) async fn start_with(genesis: Value, set: impl FnOnce(&mut NodeOptions)) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let genesis = serde_json::from_value(genesis).expect("a genesis");
-        let mut options = NodeOptions {
-            ipc: Some(dir.path().join("node.ipc")),
-            testing: true,
-            ..NodeOptions::new(genesis, dir.path().join("data"))
-        };
+        let mut options = NodeOptions::new(genesis, dir.path().join("data"));
+        options.ports.ipc = Some(dir.path().join("node.ipc"));
+        options.testing = true;
         set(&mut options);
         let node = Node::start(options).await.expect("a node");
         let connect = async |address: std::net::SocketAddr, jwt| {
