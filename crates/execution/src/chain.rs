@@ -43,7 +43,10 @@ pub enum ChainSpecError {
     #[error("chain {0} is not built in; give its genesis.json")]
     UnknownChain(u64),
     /// A fork whose rules are not implemented.
-    #[error("{0} is scheduled, but its rules are not implemented; remove its time")]
+    #[error(
+        "{0} is scheduled, but its rules are not implemented: a chain that has reached it cannot \
+         be run; for one that has not, remove its time"
+    )]
     UnsupportedFork(EthereumHardfork),
     /// Two parts of a fork that are only implemented together, but not scheduled so.
     #[error("{0} and {1} differ; only both at once are implemented")]

@@ -1,13 +1,13 @@
 //! The chain's configuration, and what a node can say of its past.
 
 use alloy_eips::eip7840::BlobParams;
-use alloy_hardforks::EthereumHardfork;
-use alloy_primitives::{Address, Bytes, U64, address};
+use alloy_primitives::{Address, Bytes, U64};
 use rpc::{Code, Error, Json, Params};
 use serde_json::{Map, Value, json};
 
 use super::{Api, refusal};
 use crate::data_directory::CONFIG;
+use crate::forks::{precompiles, system_contracts};
 
 /// `eth_config` (EIP-7910): the fork of the head, the next one, and the last that is scheduled.
 pub(super) fn forks(api: &Api, params: Params<'_>) -> Result<Json, Error> {
@@ -46,68 +46,6 @@ fn fork_config(api: &Api, time: u64) -> Result<Value, Error> {
         "precompiles": named(precompiles(fork)),
         "systemContracts": named(system_contracts(fork, chain.deposit_contract())),
     }))
-}
-
-/// The contracts that the node itself runs, each with the name in its EIP.
-fn precompiles(fork: EthereumHardfork) -> Vec<(&'static str, Address)> {
-    const PARIS: [&str; 9] = [
-        "ECREC",
-        "SHA256",
-        "RIPEMD160",
-        "ID",
-        "MODEXP",
-        "BN254_ADD",
-        "BN254_MUL",
-        "BN254_PAIRING",
-        "BLAKE2F",
-    ];
-    const PRAGUE: [&str; 7] = [
-        "BLS12_G1ADD",
-        "BLS12_G1MSM",
-        "BLS12_G2ADD",
-        "BLS12_G2MSM",
-        "BLS12_PAIRING_CHECK",
-        "BLS12_MAP_FP_TO_G1",
-        "BLS12_MAP_FP2_TO_G2",
-    ];
-    let mut names = PARIS.to_vec();
-    if fork >= EthereumHardfork::Cancun {
-        names.push("KZG_POINT_EVALUATION");
-    }
-    if fork >= EthereumHardfork::Prague {
-        names.extend(PRAGUE);
-    }
-    let mut all: Vec<_> =
-        (1..).zip(names).map(|(byte, name)| (name, Address::with_last_byte(byte))).collect();
-    if fork >= EthereumHardfork::Osaka {
-        all.push(("P256VERIFY", address!("0x0000000000000000000000000000000000000100")));
-    }
-    all
-}
-
-fn system_contracts(fork: EthereumHardfork, deposits: Address) -> Vec<(&'static str, Address)> {
-    use alloy_eips::{eip2935, eip4788, eip7002, eip7251, eip8282};
-    let mut all = Vec::new();
-    if fork >= EthereumHardfork::Cancun {
-        all.push(("BEACON_ROOTS_ADDRESS", eip4788::BEACON_ROOTS_ADDRESS));
-    }
-    if fork >= EthereumHardfork::Prague {
-        let consolidations = eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS;
-        let withdrawals = eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS;
-        all.extend([
-            ("CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS", consolidations),
-            ("DEPOSIT_CONTRACT_ADDRESS", deposits),
-            ("HISTORY_STORAGE_ADDRESS", eip2935::HISTORY_STORAGE_ADDRESS),
-            ("WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS", withdrawals),
-        ]);
-    }
-    if fork >= EthereumHardfork::Amsterdam {
-        all.extend([
-            ("BUILDER_DEPOSIT_CONTRACT_ADDRESS", eip8282::BUILDER_DEPOSIT_CONTRACT_ADDRESS),
-            ("BUILDER_EXIT_CONTRACT_ADDRESS", eip8282::BUILDER_EXIT_CONTRACT_ADDRESS),
-        ]);
-    }
-    all
 }
 
 /// `debug_chainConfig`: the configuration in the form of a genesis file.

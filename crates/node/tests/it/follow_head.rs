@@ -374,42 +374,16 @@ async fn geth_is_followed_over_every_transport() {
         return;
     };
     let dir = folder();
-    let ipc = dir.path().join("geth.ipc");
-    let mut command = Command::new(binary);
-    command.args(["--dev", "--dev.period", "1", "--authrpc.addr", "127.0.0.1"]).args([
-        "--authrpc.port",
-        "0",
-        "--port",
-        "0",
-        "--ipcpath",
-    ]);
-    command.arg(&ipc).args(["--http", "--http.port", "0", "--http.api", "eth,debug"]);
-    command.args(["--ws", "--ws.port", "0", "--ws.api", "eth,debug"]);
-    let program = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-    let mut program = Killed(program.expect("geth starts"));
-    let (mut http, mut websocket) = (None, None);
-    let mut lines = BufReader::new(program.0.stderr.take().expect("a pipe")).lines();
-    while http.is_none() || websocket.is_none() {
-        let line = lines.next().expect("geth says where it listens").expect("text");
-        let url = |scheme: &str| {
-            let rest = line.split(&format!("{scheme}://")).nth(1)?;
-            Some(format!("{scheme}://{}", rest.split([' ', '/']).next()?))
-        };
-        if line.contains("WebSocket enabled") {
-            websocket = websocket.or_else(|| url("ws"));
-        }
-        if line.contains("HTTP server started") && line.contains("auth=false") {
-            let endpoint = line.split("endpoint=").nth(1).and_then(|rest| rest.split(' ').next());
-            http = http.or_else(|| endpoint.map(|endpoint| format!("http://{endpoint}")));
-        }
-    }
-    // Its log must be read on, or geth would wait for room in the pipe.
-    std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-    let ipc = ipc.display().to_string();
-    for url in [http.expect("a port"), websocket.expect("a port"), ipc.clone()] {
+    let chain = DevGeth::start(&binary, dir.path(), true);
+    for url in [&chain.http, &chain.websocket, &chain.ipc] {
         let dir = folder();
-        let mut follower = Follower::start(dir.path(), &url, &[]).await;
-        let geth = SessionClient::connect(&format!("unix:{ipc}"), None).await.expect("geth");
+        let mut follower = Follower::start(dir.path(), url, &[]).await;
+        let ipc = format!("unix:{}", chain.ipc);
+        let geth = SessionClient::connect(&ipc, None).await.expect("geth");
+        let accounts: Vec<String> = geth.call("eth_accounts", json!([])).await.expect("accounts");
+        // A contract of one zero byte: its gas tells the rules of forks apart.
+        let creation = json!([{"from": accounts[0], "data": "0x60016000f3"}]);
+        let _: Value = geth.call("eth_sendTransaction", creation).await.expect("taken");
         for _ in 0..2 {
             let latest = json!(["latest", false]);
             let head: Value = geth.call("eth_getBlockByNumber", latest).await.expect("a block");
@@ -421,9 +395,100 @@ async fn geth_is_followed_over_every_transport() {
                 assert!(start.elapsed() < PATIENCE, "{url}: {number}: {log}");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
+            tokio::time::sleep(Duration::from_secs(2)).await;
         }
         let witness = follower.ok("debug_executionWitness", json!(["latest"])).await;
         assert!(!witness["state"].as_array().expect("nodes").is_empty());
+    }
+}
+
+/// geth's own chain of `--dev` begins with a fork that is newer than Amsterdam.
+#[test]
+fn rules_that_are_not_implemented_are_refused_at_the_start() {
+    let Some(binary) = geth::binary() else {
+        println!("not run: no geth");
+        return;
+    };
+    let dir = folder();
+    let chain = DevGeth::start(&binary, dir.path(), false);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    command.args(["follow", "--rpc", &chain.http, "--datadir"]).arg(dir.path().join("follower"));
+    command.args(["--http.port", "0", "--authrpc.port", "0"]);
+    let output = command.output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("a later fork"), "{said}");
+    assert!(said.contains("BUILDER_EXIT_CONTRACT_ADDRESS"), "{said}");
+}
+
+/// The account that geth's chain for tests signs for, and its key.
+const DEVELOPER: &str = "71562b71999873db5b286df957af199ec94617f7";
+const DEVELOPER_KEY: &str = "b71c71a67e1177ad4e901695e1b4b9ee17ae16c6668d313eac2f96dbcda3f291";
+
+/// geth with a block a second, and where it listens.
+struct DevGeth {
+    http: String,
+    websocket: String,
+    ipc: String,
+    _program: Killed,
+}
+
+impl DevGeth {
+    /// With the genesis of `--dev`, which `is_osaka` has end with that fork.
+    fn start(binary: &Path, dir: &Path, is_osaka: bool) -> Self {
+        let ipc = dir.join("geth.ipc");
+        let mut command = Command::new(binary);
+        if is_osaka {
+            let dumped = Command::new(binary).args(["--dev", "dumpgenesis"]).output();
+            let dumped = dumped.expect("geth runs").stdout;
+            let mut genesis: Value = serde_json::from_slice(&dumped).expect("a genesis");
+            genesis["config"].as_object_mut().expect("rules").remove("bogotaTime");
+            genesis["alloc"][DEVELOPER] = json!({"balance": "0xffffffffffffffffffff"});
+            let [file, data, key, password] =
+                ["genesis.json", "geth", "key", "password"].map(|name| dir.join(name));
+            std::fs::write(&file, genesis.to_string()).expect("written");
+            std::fs::write(&key, DEVELOPER_KEY).expect("written");
+            std::fs::write(&password, "").expect("written");
+            let run = |arguments: &[&str]| {
+                let mut command = Command::new(binary);
+                command.arg("--datadir").arg(&data).args(arguments);
+                assert!(command.output().expect("geth runs").status.success(), "{arguments:?}");
+            };
+            run(&["init", geth::path_text(&file)]);
+            let [key, password] = [&key, &password].map(|path| geth::path_text(path));
+            run(&["account", "import", "--lightkdf", "--password", password, key]);
+            command.arg("--datadir").arg(&data);
+        }
+        command.args(["--dev", "--dev.period", "1", "--authrpc.addr", "127.0.0.1"]);
+        command.args(["--authrpc.port", "0", "--port", "0", "--ipcpath"]).arg(&ipc);
+        command.args(["--http", "--http.port", "0", "--http.api", "eth,debug"]);
+        command.args(["--ws", "--ws.port", "0", "--ws.api", "eth,debug"]);
+        let program = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let mut program = Killed(program.expect("geth starts"));
+        let (mut http, mut websocket) = (None, None);
+        let mut lines = BufReader::new(program.0.stderr.take().expect("a pipe")).lines();
+        while http.is_none() || websocket.is_none() {
+            let line = lines.next().expect("geth says where it listens").expect("text");
+            let url = |scheme: &str| {
+                let rest = line.split(&format!("{scheme}://")).nth(1)?;
+                Some(format!("{scheme}://{}", rest.split([' ', '/']).next()?))
+            };
+            if line.contains("WebSocket enabled") {
+                websocket = websocket.or_else(|| url("ws"));
+            }
+            if line.contains("HTTP server started") && line.contains("auth=false") {
+                let rest = line.split("endpoint=").nth(1);
+                let endpoint = rest.and_then(|rest| rest.split(' ').next());
+                http = http.or_else(|| endpoint.map(|endpoint| format!("http://{endpoint}")));
+            }
+        }
+        // Its log must be read on, or geth would wait for room in the pipe.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Self {
+            http: http.expect("a port"),
+            websocket: websocket.expect("a port"),
+            ipc: ipc.display().to_string(),
+            _program: program,
+        }
     }
 }
 

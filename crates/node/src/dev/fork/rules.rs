@@ -14,6 +14,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use crate::forks::{precompiles, system_contracts};
+
 /// The rules by which blocks follow the one that a chain begins with.
 #[derive(Debug, Clone)]
 pub(crate) struct ForkRules {
@@ -113,6 +115,16 @@ struct Current {
     system_contracts: BTreeMap<String, Address>,
 }
 
+impl Current {
+    /// The names of its contracts that this fork does not have.
+    fn unknown_contracts(&self, fork: EthereumHardfork) -> Vec<&str> {
+        let known = precompiles(fork).into_iter().chain(system_contracts(fork, Address::ZERO));
+        let known: Vec<_> = known.map(|(name, _)| name).collect();
+        let told = self.precompiles.keys().chain(self.system_contracts.keys());
+        told.map(String::as_str).filter(|name| !known.contains(name)).collect()
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Blobs {
@@ -181,6 +193,14 @@ pub(crate) fn rules_told(
         Prague if current.precompiles.contains_key("P256VERIFY") => Osaka,
         form => form,
     };
+    let unknown = current.unknown_contracts(fork);
+    ensure!(
+        unknown.is_empty(),
+        "its eth_config has {}, which {fork} has not: it runs a later fork, whose rules are not \
+         implemented (geth --dev begins with the newest; give it a genesis file that ends with \
+         Osaka)",
+        unknown.join(", ")
+    );
     let genesis = DevGenesis { chain_id, fork, ..DevGenesis::default() };
     let mut config = genesis.config()?;
     config.extra_fields.remove("deponentDev");
