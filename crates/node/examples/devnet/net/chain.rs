@@ -27,7 +27,8 @@ pub(crate) const FOLLOW_DISTANCE: u64 = 8;
 pub(crate) const CHAIN_ID: u64 = 1337;
 /// The time from the files to the genesis, in which the programs start.
 const DELAY: Duration = Duration::from_secs(45);
-pub(crate) const DEPOSITS: &str = "0x4242424242424242424242424242424242424242";
+/// The deposit contract.
+pub(crate) const DEPOSITS: Address = Address::repeat_byte(0x42);
 
 /// A chain, whose files are in a folder.
 #[derive(Clone, Debug)]
@@ -147,12 +148,11 @@ impl Chain {
         let fraction = 5_007_716 * target / 6;
         config["blobSchedule"]["bpo1"] =
             json!({ "target": target, "max": most, "baseFeeUpdateFraction": fraction });
-        let address: Address = DEPOSITS.parse()?;
         let alloc = deposits["alloc"].as_object().context("no alloc in prysmctl's genesis")?;
-        let is_it = |key: &str| key.parse::<Address>().is_ok_and(|found| found == address);
+        let is_it = |key: &str| key.parse::<Address>().is_ok_and(|found| found == DEPOSITS);
         let (_, contract) =
             alloc.iter().find(|(key, _)| is_it(key)).context("no deposit contract there")?;
-        genesis["alloc"][DEPOSITS] = contract.clone();
+        genesis["alloc"][DEPOSITS.to_string()] = contract.clone();
         Ok(serde_json::to_string_pretty(&genesis)?)
     }
 }

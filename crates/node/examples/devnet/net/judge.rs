@@ -35,8 +35,15 @@ const OVER: &str = "it ended its own work: the block was there, or the slot was 
 /// can be old enough yet.
 const YOUNG: &str = "Beacon node is not respecting the follow distance";
 
+/// As [`BEACON_WORDS`], of a beacon node whose node has no state.
+const STATELESS_BEACON_WORDS: [(&str, &str); 1] = [(
+    "does not support some requested engine methods",
+    "its node has no state, and no payloads, bodies and blobs",
+)];
+
 /// As [`BEACON_WORDS`], of the node.
-const NODE_WORDS: [(&str, &str); 2] = [
+const NODE_WORDS: [(&str, &str); 3] = [
+    ("a source of witnesses fails", "a scenario has taken it away"),
     ("the head was set by hand", "a scenario moves the head back"),
     ("no build has the id", "a scenario has killed it between a build and the request for it"),
 ];
@@ -67,7 +74,7 @@ pub(super) fn of_logs(pair: &Pair) -> (Vec<String>, Vec<String>) {
     let of_beacon = beacon.iter().filter(|line| is_bad_of_beacon(line));
     let of_node = node.iter().filter(|line| is_bad_of_node(line));
     let bad = of_beacon
-        .map(|line| ("beacon", line, reason_of_beacon(line)))
+        .map(|line| ("beacon", line, reason_of_beacon(line, pair)))
         .chain(of_node.map(|line| ("node", line, reason(line, &NODE_WORDS))));
     for (program, line, reason) in bad {
         match reason {
@@ -89,13 +96,14 @@ fn reason(line: &str, known: &[(&str, &'static str)]) -> Option<&'static str> {
     known.iter().find(|(part, _)| line.contains(part)).map(|(_, reason)| *reason)
 }
 
-fn reason_of_beacon(line: &str) -> Option<&'static str> {
+fn reason_of_beacon(line: &str, pair: &Pair) -> Option<&'static str> {
     let fields: Value = serde_json::from_str(line).unwrap_or_default();
     let is_young = |number: u64| line.contains(YOUNG) && number <= FOLLOW_DISTANCE;
     if fields["lastBlockNumber"].as_u64().is_some_and(is_young) {
         return Some("the chain has fewer blocks than the follow distance");
     }
-    reason(line, &BEACON_WORDS)
+    let more = pair.is_stateless().then(|| reason(line, &STATELESS_BEACON_WORDS)).flatten();
+    more.or_else(|| reason(line, &BEACON_WORDS))
 }
 
 /// Whether a line, an object of JSON, is a warning or an error, or is no line of the log at all.

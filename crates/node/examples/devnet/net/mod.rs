@@ -4,6 +4,7 @@
 //! test `it devnet::` the shortest.
 
 mod chain;
+mod deposit;
 mod judge;
 mod pair;
 mod process;
@@ -18,7 +19,7 @@ use chain::{Chain, SLOTS, VALIDATORS};
 use pair::Pair;
 pub(crate) use pair::missing_programs;
 pub(crate) use scenarios::SCENARIOS;
-use serde_json::Value;
+use serde_json::{Value, json};
 use traffic::Traffic;
 
 /// The time in which a beacon node has a name.
@@ -55,6 +56,10 @@ pub(crate) fn prysm_folder() -> Option<PathBuf> {
 /// The first thing that is not as it should be. The files are left as they are.
 pub(crate) async fn run(options: Options, names: &[&str]) -> anyhow::Result<()> {
     let mut net = Net::start(options).await?;
+    if names != ["plain"] && !names.contains(&"second-pair") {
+        // From the start: later they would wait for minutes until it has all blocks.
+        net.join("c").await?;
+    }
     for name in names {
         let scenario = SCENARIOS.iter().find(|(known, ..)| known == name);
         let (_, words, act) = scenario.with_context(|| format!("no scenario {name}"))?;
@@ -77,8 +82,8 @@ pub(crate) struct Net {
     chain: Chain,
     /// Those that run.
     pairs: Vec<Pair>,
-    /// The third one, before it is asked for. The others know it from the start.
-    waiting: Option<Pair>,
+    /// Those without validators, before they are asked for. The others know them from the start.
+    waiting: Vec<Pair>,
     traffic: Vec<Traffic>,
     /// Number of the newest block that was checked.
     checked: u64,
@@ -93,17 +98,18 @@ impl Net {
         let mut net = Self {
             chain: chain.clone(),
             pairs: Vec::new(),
-            waiting: None,
+            waiting: Vec::new(),
             traffic: Vec::new(),
             checked: 0,
             begun: Instant::now(),
             options,
         };
-        for (name, keys) in [("a", 0..MAJORITY), ("b", MAJORITY..VALIDATORS), ("c", 0..0)] {
+        let keys = [0..MAJORITY, MAJORITY..VALIDATORS, 0..0, 0..0];
+        for (name, keys) in ["a", "b", "c", "d"].into_iter().zip(keys) {
             net.pairs.push(Pair::new(&net.options, &chain, name, keys)?);
             net.identify(net.pairs.len() - 1).await?;
         }
-        net.waiting = net.pairs.pop();
+        net.waiting = net.pairs.split_off(2);
         for index in 0..net.pairs.len() {
             net.start_node(index).await?;
             net.start_beacon(index).await?;
@@ -122,15 +128,27 @@ impl Net {
         Ok(net)
     }
 
-    /// Starts the third pair, if it is not there: one without validators. Whichever pair loses a
+    /// Starts a pair without validators, if it is not there; its index. Whichever pair loses a
     /// program, two beacon nodes have each other then; one that is alone publishes nothing.
-    async fn third_pair(&mut self) -> anyhow::Result<()> {
-        let Some(mut pair) = self.waiting.take() else { return Ok(()) };
-        // Its node has the genesis alone, and its beacon node says so.
-        pair.begin_absence();
-        self.pairs.push(pair);
-        self.start_node(2).await?;
-        self.start_beacon(2).await
+    async fn join(&mut self, name: &str) -> anyhow::Result<usize> {
+        if let Some(at) = self.waiting.iter().position(|pair| pair.name == name) {
+            let mut pair = self.waiting.remove(at);
+            // It is behind, and its beacon node says so.
+            pair.begin_absence();
+            self.pairs.push(pair);
+            let index = self.pairs.len() - 1;
+            self.start_node(index).await?;
+            self.start_beacon(index).await?;
+        }
+        let found = self.pairs.iter().position(|pair| pair.name == name);
+        found.with_context(|| format!("no pair {name}"))
+    }
+
+    /// Whether blobs are sent from now on. They are not while a beacon node catches up: when it has
+    /// synced, it is some slots behind and does not get the columns of these from its peers; its
+    /// validators propose on a branch of their own meanwhile.
+    fn send_blobs(&self, are_sent: bool) {
+        self.traffic.iter().for_each(|traffic| traffic.send_blobs(are_sent));
     }
 
     /// Runs the beacon node of a pair until it says where others find it. Those that know each
@@ -155,7 +173,8 @@ impl Net {
     async fn start_node(&mut self, index: usize) -> anyhow::Result<()> {
         self.pairs[index].start_node()?;
         self.until("the node answers", async |net| {
-            Ok(net.pairs[index].block("latest").await.is_ok())
+            net.pairs[index].call("eth_chainId", json!([])).await?;
+            Ok(true)
         })
         .await
     }
@@ -258,11 +277,13 @@ impl Net {
         self.settle().await?;
         self.say(format!("all pairs have one head: {}", self.state().await));
         for pair in &self.pairs {
-            self.say(format!("memory of node {}: {} MB", pair.name, pair.node.memory()? >> 20));
+            let [now, most] = pair.node.memory()?.map(|bytes| bytes / 1_000_000);
+            self.say(format!("memory of node {}: {now} MB, at most {most} MB", pair.name));
         }
         let mut faults = judge::of_traffic(&self);
         self.traffic.clear();
-        for index in 0..self.pairs.len() {
+        // Those first that have something from others.
+        for index in (0..self.pairs.len()).rev() {
             let pair = &mut self.pairs[index];
             if pair.validator.runs() {
                 pair.validator.stop().await?;
@@ -293,15 +314,17 @@ impl Net {
         self.settle().await?;
         let (head, _) = self.pairs[0].block("latest").await?;
         let mut found = judge::Blocks::default();
+        let mut pairs = Vec::new();
+        for pair in &self.pairs {
+            pairs.push((pair, pair.oldest().await?));
+        }
         for number in self.checked + 1..=head {
-            let mut hashes = Vec::new();
-            for pair in &self.pairs {
-                let params = serde_json::json!([format!("{number:#x}"), true]);
-                let block = pair.call("eth_getBlockByNumber", params).await?;
-                hashes.push(block["hash"].clone());
-                if hashes.len() == 1 {
-                    found.add(number, &block);
-                }
+            let params = json!([format!("{number:#x}"), true]);
+            let block = self.pairs[0].call("eth_getBlockByNumber", params).await?;
+            found.add(number, &block);
+            let mut hashes = vec![block["hash"].clone()];
+            for (pair, _) in pairs.iter().filter(|(_, oldest)| number >= *oldest) {
+                hashes.push(pair.hash(number).await?);
             }
             let is_one = hashes.iter().all(|hash| *hash == hashes[0] && *hash != Value::Null);
             ensure!(is_one, "block {number} is not the same everywhere: {hashes:?}");

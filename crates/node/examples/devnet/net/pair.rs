@@ -59,6 +59,10 @@ pub(crate) struct Pair {
     pub(crate) node: Program,
     pub(crate) beacon: Program,
     pub(crate) validator: Program,
+    /// Where the node has its witnesses from; it has a state where there is none.
+    pub(crate) witnesses: Vec<String>,
+    /// The beacon node of which a first start takes the finalized state.
+    pub(crate) checkpoint: Option<String>,
     /// More arguments of the node, and of the beacon node.
     pub(crate) more: [Vec<String>; 2],
     /// Where other beacon nodes find this one, once it has run.
@@ -119,6 +123,8 @@ impl Pair {
             folder,
             ports: Ports::find()?,
             keys,
+            witnesses: Vec::new(),
+            checkpoint: None,
             more: [Vec::new(), Vec::new()],
             address: None,
             absences: Vec::new(),
@@ -136,11 +142,25 @@ impl Pair {
         format!("127.0.0.1:{}", self.ports.rest)
     }
 
+    /// The node's Unix socket.
+    pub(crate) fn socket(&self) -> anyhow::Result<String> {
+        Ok(text(&self.folder.join(EXECUTION).join("deponent.ipc"))?.into())
+    }
+
     /// Starts the node.
     pub(crate) fn start_node(&mut self) -> anyhow::Result<()> {
         let Ports { engine, http, .. } = self.ports;
-        let mut arguments = words(&["node", "--testing", "--datadir"]);
-        arguments.push(text(&self.folder.join(EXECUTION))?.into());
+        let mut arguments = if self.is_stateless() {
+            vec![
+                "node".into(),
+                "--stateless".into(),
+                "--witnesses".into(),
+                self.witnesses.join(","),
+            ]
+        } else {
+            let folder = self.folder.join(EXECUTION);
+            vec!["node".into(), "--testing".into(), "--datadir".into(), text(&folder)?.into()]
+        };
         arguments.push(format!("--chain={}", text(&self.chain.execution_genesis())?));
         arguments.push(format!("--authrpc.jwtsecret={}", text(&self.secret())?));
         arguments.extend([format!("--authrpc.port={engine}"), format!("--http.port={http}")]);
@@ -148,10 +168,23 @@ impl Pair {
         self.node.start(&arguments)
     }
 
+    /// Whether its node has no state.
+    pub(crate) const fn is_stateless(&self) -> bool {
+        !self.witnesses.is_empty()
+    }
+
     /// Deletes the chain of a node that does not run.
     pub(crate) fn lose_chain(&self) -> anyhow::Result<()> {
         ensure!(!self.node.runs(), "{} runs", self.node.name);
         Ok(std::fs::remove_dir_all(self.folder.join(EXECUTION))?)
+    }
+
+    /// Has the beacon node, which does not run, begin at the finalized state of the one at `url`.
+    pub(crate) fn begin_at_checkpoint(&mut self, url: String) -> anyhow::Result<()> {
+        ensure!(!self.beacon.runs(), "{} runs", self.beacon.name);
+        self.checkpoint = Some(url);
+        // It has the genesis from the run in which it was given its name.
+        Ok(std::fs::remove_dir_all(self.folder.join("beacon/beaconchaindata"))?)
     }
 
     /// Starts the beacon node, which looks for those at `peers`.
@@ -181,6 +214,11 @@ impl Pair {
             format!("--p2p-udp-port={own}"),
         ]);
         arguments.extend(peers.iter().map(|peer| format!("--peer={peer}")));
+        if self.is_stateless() {
+            // Else it asks its node for the contents of old blocks, for its peers.
+            arguments.push("--save-full-execution-payloads".to_owned());
+        }
+        arguments.extend(self.checkpoint.iter().map(|of| format!("--checkpoint-sync-url={of}")));
         arguments.extend(self.more[1].iter().cloned());
         self.beacon.start(&arguments)
     }
@@ -292,6 +330,22 @@ impl Pair {
         let block = &block["data"]["message"];
         let hash = block["body"]["execution_payload"]["block_hash"].clone();
         Ok((number(&block["slot"])?, serde_json::from_value(hash)?))
+    }
+
+    /// The oldest block that the node vouches for: its anchor, where it has no state.
+    pub(crate) async fn oldest(&self) -> anyhow::Result<u64> {
+        if !self.is_stateless() {
+            return Ok(0);
+        }
+        let status = self.call("deponent_status", json!([])).await?;
+        let number = status["anchor"]["number"].as_u64();
+        number.with_context(|| format!("{} has no anchor: {status}", self.name))
+    }
+
+    /// The hash of a block by its number, `null` where there is none.
+    pub(crate) async fn hash(&self, number: u64) -> anyhow::Result<Value> {
+        let header = self.call("eth_getHeaderByNumber", json!([U64::from(number)])).await?;
+        Ok(header["hash"].clone())
     }
 
     /// Number and hash of one of the node's blocks.

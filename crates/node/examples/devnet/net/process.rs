@@ -102,13 +102,16 @@ impl Program {
         String::from_utf8_lossy(&log[from..]).into_owned()
     }
 
-    /// Resident memory, in bytes.
-    pub(crate) fn memory(&self) -> anyhow::Result<u64> {
+    /// Resident memory now, and the most that it was since its start, in bytes.
+    pub(crate) fn memory(&self) -> anyhow::Result<[u64; 2]> {
         let process = self.process.as_ref().with_context(|| format!("{} runs not", self.name))?;
         let status = std::fs::read_to_string(format!("/proc/{}/status", process.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib: u64 = line.context("no VmRSS")?.trim_end_matches("kB").trim().parse()?;
-        Ok(kib << 10)
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let kib = line.with_context(|| format!("no {name}"))?.trim_end_matches("kB").trim();
+            anyhow::Ok(kib.parse::<u64>()? << 10)
+        };
+        Ok([field("VmRSS:")?, field("VmHWM:")?])
     }
 }
 

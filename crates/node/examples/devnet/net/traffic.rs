@@ -1,6 +1,7 @@
 //! Transactions of all types, sent to a node so that each block that is built of its pool has some.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,12 +23,17 @@ use rpc::{Client, ClientError};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::chain::CHAIN_ID;
+use super::chain::{CHAIN_ID, DEPOSITS};
+use super::deposit;
 
 /// Accounts that send to one node, each transactions of another kind.
 const SENDERS: u64 = 8;
+/// The account that sends blobs.
+const BLOBS: u64 = 5;
+/// The account that makes a deposit, once.
+const DEPOSITOR: u64 = SENDERS;
 /// Nodes that are sent to, each by accounts of its own.
-const NODES: u64 = 3;
+const NODES: u64 = 2;
 /// Between two looks at the pool.
 const PAUSE: Duration = Duration::from_millis(300);
 /// The time in which a node answers.
@@ -42,7 +48,7 @@ const DEPLOY: Bytes = bytes!("600160005360016000f3");
 /// Gives the accounts that send money, and adds the contract that they call.
 pub(crate) fn fund(genesis: &mut Genesis) -> anyhow::Result<()> {
     for node in 0..NODES {
-        for index in 0..SENDERS {
+        for index in 0..=DEPOSITOR {
             let rich = GenesisAccount::default().with_balance(U256::from(10).pow(U256::from(24)));
             genesis.alloc.insert(Account::new(node, index)?.address, rich);
         }
@@ -64,18 +70,27 @@ pub(crate) struct Tally {
 #[derive(Debug)]
 pub(crate) struct Traffic {
     tally: Arc<Mutex<Tally>>,
+    has_blobs: Arc<AtomicBool>,
     task: JoinHandle<()>,
 }
 
 impl Traffic {
     /// Keeps transactions in the pool of the node at `address`, the one with this number. Blobs
-    /// have cell proofs from `osaka_time` on.
+    /// have cell proofs from `osaka_time` on. The first node is sent a deposit too.
     pub(crate) fn start(node: u64, address: String, osaka_time: u64) -> anyhow::Result<Self> {
         let senders: anyhow::Result<Vec<_>> =
             (0..SENDERS).map(|index| Account::new(node, index)).collect();
+        let depositor = (node == 0).then(|| Account::new(node, DEPOSITOR)).transpose()?;
         let tally = Arc::<Mutex<Tally>>::default();
-        let noted = Arc::clone(&tally);
-        let mut sender = Sender { address, osaka_time, senders: senders?, tally: noted };
+        let has_blobs = Arc::new(AtomicBool::new(true));
+        let mut sender = Sender {
+            address,
+            osaka_time,
+            senders: senders?,
+            depositor,
+            has_blobs: Arc::clone(&has_blobs),
+            tally: Arc::clone(&tally),
+        };
         let task = tokio::spawn(async move {
             loop {
                 // A node that is down is sent to again when it is back.
@@ -83,7 +98,12 @@ impl Traffic {
                 tokio::time::sleep(PAUSE).await;
             }
         });
-        Ok(Self { tally, task })
+        Ok(Self { tally, has_blobs, task })
+    }
+
+    /// Whether blobs are sent from now on.
+    pub(crate) fn send_blobs(&self, are_sent: bool) {
+        self.has_blobs.store(are_sent, Ordering::Relaxed);
     }
 
     pub(crate) fn tally(&self) -> std::sync::MutexGuard<'_, Tally> {
@@ -102,6 +122,9 @@ struct Sender {
     address: String,
     osaka_time: u64,
     senders: Vec<Account>,
+    /// Until it has sent its deposit.
+    depositor: Option<Account>,
+    has_blobs: Arc<AtomicBool>,
     tally: Arc<Mutex<Tally>>,
 }
 
@@ -117,7 +140,8 @@ impl Sender {
         }
         let head: Value = client.call("eth_getBlockByNumber", json!(["latest", false])).await?;
         let time: U64 = serde_json::from_value(head["timestamp"].clone()).unwrap_or_default();
-        for account in &self.senders {
+        let has_blobs = self.has_blobs.load(Ordering::Relaxed);
+        for account in self.senders.iter().filter(|account| has_blobs || account.index != BLOBS) {
             let mut nonce_at = async |block: &str| {
                 let params = json!([account.address, block]);
                 client.call::<U64>("eth_getTransactionCount", params).await
@@ -127,15 +151,25 @@ impl Sender {
                 continue;
             }
             let raw = account.transaction(nonce.to(), time.to::<u64>() >= self.osaka_time);
-            let answer = client.call::<B256>("eth_sendRawTransaction", json!([raw])).await;
-            let mut tally = self.tally.lock().expect("nobody panics with the lock");
-            match answer {
-                Ok(_) => tally.sent += 1,
-                Err(ClientError::Rpc(error)) => {
-                    *tally.refused.entry(error.message.to_string()).or_default() += 1;
-                }
-                Err(error) => return Err(error),
+            self.send(&mut client, &raw).await?;
+        }
+        if let Some(account) = &self.depositor {
+            self.send(&mut client, &account.deposit()).await?;
+            self.depositor = None;
+        }
+        Ok(())
+    }
+
+    /// Sends a transaction, and notes the answer.
+    async fn send(&self, client: &mut Client, raw: &Bytes) -> Result<(), ClientError> {
+        let answer = client.call::<B256>("eth_sendRawTransaction", json!([raw])).await;
+        let mut tally = self.tally.lock().expect("nobody panics with the lock");
+        match answer {
+            Ok(_) => tally.sent += 1,
+            Err(ClientError::Rpc(error)) => {
+                *tally.refused.entry(error.message.to_string()).or_default() += 1;
             }
+            Err(error) => return Err(error),
         }
         Ok(())
     }
@@ -188,10 +222,24 @@ impl Account {
                 value: U256::ZERO,
                 ..plain(TxKind::Create, DEPLOY, 200_000)
             }),
-            5 => self.with_blob(nonce, with_cells),
+            BLOBS => self.with_blob(nonce, with_cells),
             6 => self.delegation(nonce),
             _ => self.envelope(plain(transfer, vec![0xda; 4096].into(), 300_000)),
         }
+    }
+
+    /// The first transaction of the account that makes a deposit.
+    fn deposit(&self) -> Bytes {
+        self.envelope(TxEip1559 {
+            chain_id: CHAIN_ID,
+            gas_limit: 300_000,
+            max_fee_per_gas: 100 * GWEI,
+            max_priority_fee_per_gas: GWEI,
+            to: TxKind::Call(DEPOSITS),
+            value: deposit::value(),
+            input: deposit::call(),
+            ..TxEip1559::default()
+        })
     }
 
     fn envelope(&self, tx: TxEip1559) -> Bytes {
