@@ -641,6 +641,17 @@ async fn what_needs_a_state_is_refused_by_name() {
     let known: Vec<String> = serde_json::from_value(known).expect("texts");
     assert!(known.contains(&"engine_newPayloadV4".into()), "{known:?}");
     assert!(!known.iter().any(|name| name.starts_with("engine_getPayloadV")), "{known:?}");
+    // A beacon node that is not offered these says so for each column of each block.
+    let hashes = [B256::repeat_byte(1), B256::repeat_byte(2)];
+    for version in 1..=4 {
+        let method = format!("engine_getBlobsV{version}");
+        let answer = if version == 1 { json!([null, null]) } else { Value::Null };
+        let cells = hex::encode_prefixed([0xff; 16]);
+        let params = if version == 4 { json!([hashes, cells]) } else { json!([hashes]) };
+        assert!(known.contains(&method), "{known:?}");
+        assert_eq!(test.call(&method, params).await.expect("an answer"), answer, "{method}");
+        assert!(test.call(&method, json!([1])).await.is_err(), "{method}");
+    }
     let ours = json!([{"code": "LH", "name": "a", "version": "b", "commit": "0x01020304"}]);
     let told = test.call("engine_getClientVersionV1", ours).await.expect("an answer");
     assert_eq!(told[0]["code"], "DP");

@@ -20,7 +20,7 @@ use crate::api::{
     self, ClientVersion, NumberOrTag, client_name, our_version, payload, shown_block,
 };
 use crate::console::VERSION;
-use crate::limits::{CAPABILITIES, STATELESS_VERDICT_TIME};
+use crate::limits::{BLOB_HASHES, CAPABILITIES, STATELESS_VERDICT_TIME};
 
 /// A method, and the function that answers it.
 #[derive(Clone, Copy)]
@@ -61,6 +61,19 @@ pub(crate) fn engine_rows() -> Vec<StatelessRow> {
         quick(EXCHANGE_CAPABILITIES, capabilities),
         quick(GET_CLIENT_VERSION, version),
         quick("engine_getSyncStatus", sync_status),
+        quick("engine_getBlobsV1", |_, mut params| {
+            let hashes: Vec<FixedData<32>> = params.list("versionedHashes", BLOB_HASHES)?;
+            params.end()?;
+            Json::of(&vec![Value::Null; hashes.len()])
+        }),
+        quick("engine_getBlobsV2", no_blobs),
+        quick("engine_getBlobsV3", no_blobs),
+        quick("engine_getBlobsV4", |_, mut params| {
+            let _: Vec<FixedData<32>> = params.list("versionedHashes", BLOB_HASHES)?;
+            let _: FixedData<16> = params.next("indicesBitarray")?;
+            params.end()?;
+            Json::of(&Value::Null)
+        }),
     ];
     new_payload.chain(choices).chain(refused).chain(others).collect()
 }
@@ -233,6 +246,14 @@ fn no_payload(_: &StatelessApi, mut params: Params<'_>) -> Result<Json, Error> {
     let _: FixedData<8> = params.next("payloadId")?;
     params.end()?;
     Err(Error::new(Code::UnknownPayload, NO_BUILDING))
+}
+
+/// `engine_getBlobsV2` and `V3`: `null`, as from any client that cannot serve blobs (osaka.md of
+/// execution-apis). Were they not offered, Prysm would complain of each column.
+fn no_blobs(_: &StatelessApi, mut params: Params<'_>) -> Result<Json, Error> {
+    let _: Vec<FixedData<32>> = params.list("versionedHashes", BLOB_HASHES)?;
+    params.end()?;
+    Json::of(&Value::Null)
 }
 
 /// `engine_exchangeCapabilities`: what is refused is not listed.
