@@ -53,6 +53,12 @@ impl EndpointAddress {
                 let address = format!("unix:{}", path.display());
                 return Ok(Self { address, is_http: false, options });
             }
+            let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+            if port.is_none_or(|(_, port)| port.parse::<u16>().is_err()) {
+                return Err(fault(
+                    "it has no port, as 127.0.0.1:8545 has, and is no socket that exists".into(),
+                ));
+            }
             return Ok(Self { address: text.to_owned(), is_http: true, options });
         };
         let (plain, is_tls) = match scheme {
@@ -284,5 +290,8 @@ mod tests {
         check("ftp://user:word@node", "neither http(s):// nor ws(s)://");
         check("http://user:word@", "names no host");
         check("https://user:word@no de", "no name that a certificate can have");
+        for text in ["node", "127.0.0.1", "node:", ":1", "node:http", "node:65536"] {
+            check(text, "it has no port, as 127.0.0.1:8545 has");
+        }
     }
 }

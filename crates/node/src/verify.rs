@@ -86,6 +86,18 @@ pub(crate) struct VerifyArgs {
 pub(crate) const NETWORKS: [(&str, u64); 4] =
     [("mainnet", 1), ("sepolia", 11155111), ("holesky", 17000), ("hoodi", 560048)];
 
+/// Refuses a value of `--chain` that is no file and no network whose rules are built in.
+pub(crate) fn refuse_absent(path: &Path) -> anyhow::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let names = NETWORKS.map(|(name, _)| name).join(", ");
+    bail!(
+        "--chain: there is no file {}, and the networks that are built in are {names}",
+        path.display()
+    )
+}
+
 /// The outcome for a block that was read.
 enum Outcome {
     Valid(Box<Report>),
@@ -447,6 +459,7 @@ fn chain(args: &VerifyArgs, chain_id: Option<u64>) -> anyhow::Result<ChainSpec> 
     let chain = match named {
         Some((_, chain_id)) => ChainSpec::from_chain_id(*chain_id)?,
         None => {
+            refuse_absent(path)?;
             let genesis = read_genesis_head(path).context("--chain")?;
             ChainSpec::from_config(&genesis.config).context("--chain")?
         }

@@ -9,12 +9,17 @@ use super::node_args::{NodeArgs, parse_upstream};
 use crate::console::say;
 use crate::upstream_chain::UpstreamChain;
 
+const HEAD_HELP: &str = "The block of the first client of --rpc that answers which becomes the \
+                         head: its latest, safe or finalized one. That client is trusted: blocks \
+                         are validated, but which branch counts is its word [default: latest]";
+
 /// The arguments of `deponent follow`.
 #[derive(Debug, Args)]
 #[command(
     // The upstream is often on the same machine, and has the usual ports.
     mut_arg("http_port", |arg| arg.default_value("8645")),
-    mut_arg("authrpc_port", |arg| arg.default_value("8651"))
+    mut_arg("authrpc_port", |arg| arg.default_value("8651")),
+    mut_arg("head", |arg| arg.help(HEAD_HELP))
 )]
 pub(crate) struct FollowerArgs {
     /// The execution clients to follow, between commas, in the forms of --follow. The first one

@@ -63,6 +63,11 @@ fn refuse_network(path: &Path) -> anyhow::Result<()> {
             "--chain names a genesis file, and there is no file {name}: `geth --{name} dumpgenesis \
              > genesis.json` writes that network's"
         ),
+        None if !path.exists() => bail!(
+            "--chain names a genesis file, and there is no file {}: `geth --sepolia dumpgenesis > \
+             genesis.json` writes that of a public network",
+            path.display()
+        ),
         None => Ok(()),
     }
 }
