@@ -7,7 +7,7 @@ use crate::block::senders::BlockSenders;
 use crate::builder::{BuildThread, Builder};
 use crate::chain::events::ChainEvent;
 use crate::chain::genesis::Genesis;
-use crate::chain::orphans::Orphans;
+use crate::chain::orphans::{GapFiller, Orphans};
 use crate::chain::persisted::PersistedBlock;
 use crate::chain::record::{BlockRecord, WitnessSize};
 use crate::chain::timings::Timings;
@@ -50,6 +50,9 @@ pub struct Engine {
     pub(crate) orphans: Mutex<Orphans>,
     /// The number of the head when the chain was opened.
     pub(crate) opened_at: u64,
+    /// The number of the first block.
+    pub(crate) first: u64,
+    pub(crate) gap_filler: GapFiller,
     /// The block that was validated last.
     last: Mutex<Option<LastBlock>>,
     /// Whether the block that ran last has waited long for the disk.
@@ -118,6 +121,7 @@ impl Engine {
         let codes = CodeCache::new(options.code_cache_bytes, state::look_at_mapped);
         let shared = Arc::new(Shared::new(options, database, heads)?);
         let opened_at = shared.chain.number(&heads.head)?;
+        let first = shared.chain.number(&heads.genesis)?;
         let builder = Builder::new(chain.clone(), shared.clone(), codes.clone());
         let engine = Self {
             chain,
@@ -125,6 +129,8 @@ impl Engine {
             after: After::start(&shared),
             shared,
             opened_at,
+            first,
+            gap_filler: GapFiller::default(),
             threads: BlockThreads::default(),
             codes,
             running: Mutex::new(()),
@@ -315,9 +321,14 @@ impl Engine {
         Ok(StateView::new(chain.database.clone(), version, chain.remote.clone()))
     }
 
+    /// The number of the first block: 0, or that of the block whose state the chain began with.
+    pub const fn first_number(&self) -> u64 {
+        self.first
+    }
+
     /// The lowest number of a block after which the state is kept.
     pub fn oldest_state(&self) -> u64 {
-        self.shared.chain.floors().first
+        self.shared.chain.floors().first.max(self.first)
     }
 
     /// How many blocks before the head the state is kept ([`EngineOptions::retain_history`]).

@@ -11,6 +11,7 @@ use alloy_primitives::B256;
 use execution::SealedBlock;
 use std::collections::VecDeque;
 use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// How far the chain is, while it is not in step with what it was told of.
@@ -20,8 +21,9 @@ pub struct SyncProgress {
     pub starting: u64,
     /// The number of the head.
     pub current: u64,
-    /// The highest number of a block that was heard of; that of the head where the fork choice
-    /// names a head that is not known.
+    /// The highest number of a block that was heard of, which the last one of a gap is
+    /// ([`Engine::set_gap_target`]); that of the head where the fork choice names a head that is
+    /// not known.
     pub highest: u64,
     /// The head of the last fork choice, where it was not known then.
     pub unknown_head: Option<B256>,
@@ -80,15 +82,36 @@ impl Engine {
         self.shared.chain.tree().invalid.get(hash).is_some()
     }
 
-    /// Remembers a block, of which there is no more than the hash, as invalid since `ancestor` is,
-    /// and those that wait for it, too. Nothing is done where `ancestor` is not known as invalid.
-    pub fn refuse_descendant(&self, ancestor: &B256, hash: B256) {
+    /// Why a block was found invalid, where it is among the newest of these.
+    pub fn invalid_reason(&self, hash: &B256) -> Option<String> {
+        match self.shared.chain.tree().invalid.get(hash)? {
+            Verdict::Invalid { reason, .. } => Some(reason.clone()),
+            _ => None,
+        }
+    }
+
+    /// Remembers a block, of which there is no more than the hash, as invalid for this reason since
+    /// `ancestor` is, and those that wait for it, too. Nothing is done where `ancestor` is not
+    /// known as invalid.
+    pub fn refuse_descendant(&self, ancestor: &B256, hash: B256, reason: String) {
         let _one_at_a_time = self.running();
         let verdict = self.shared.chain.tree().invalid.get(ancestor).cloned();
-        if let Some(verdict) = verdict {
-            self.add_invalid(hash, verdict);
+        if let Some(Verdict::Invalid { latest_valid_hash, .. }) = verdict {
+            self.add_invalid(hash, Verdict::Invalid { latest_valid_hash, reason });
             self.run_orphans(hash);
         }
+    }
+
+    /// Notes that somebody fills gaps from elsewhere than the consensus client, and says in the log
+    /// what is missing: the engine does not.
+    pub fn gaps_are_filled(&self) {
+        self.gap_filler.is_there.store(true, Ordering::Relaxed);
+    }
+
+    /// Sets the number of the last block of the gap that is filled, so that
+    /// [`progress`](Self::progress) tells it; `None` without one.
+    pub fn set_gap_target(&self, number: Option<u64>) {
+        self.gap_filler.target.store(number.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Runs payloads that wait for a block that has come, for so long as a caller may wait. Whether
@@ -124,7 +147,8 @@ impl Engine {
         let tree = self.shared.chain.tree();
         let (current, unknown_head) = (tree.known_link(&tree.heads.head)?.0, tree.unknown_head);
         let is_in_step = unknown_head.is_none() && orphan <= current && tree.newest <= current + 1;
-        let highest = current.max(orphan).max(tree.newest);
+        let gap = self.gap_filler.target.load(Ordering::Relaxed);
+        let highest = current.max(orphan).max(tree.newest).max(gap);
         let starting = self.opened_at;
         let progress = SyncProgress { starting, current, highest, unknown_head };
         Ok((!is_in_step).then_some(progress))
@@ -244,15 +268,18 @@ impl Engine {
             }
             orphans.count()
         };
-        let genesis = self.heads().genesis;
-        let first = self.shared.chain.number(&genesis)?;
         let (payload, payload_hash) = waiting;
-        if number <= first {
+        if number <= self.first {
+            let (first_block, first_hash) = (self.first, self.heads().genesis);
             tracing::warn!(
-                payload, %payload_hash, missing = number, missing_hash = %hash, %genesis,
+                payload, %payload_hash, missing = number, missing_hash = %hash, first_block,
+                %first_hash,
                 "a payload is of another chain, or from before the first block of this one: give \
                  the consensus client and --chain the same network"
             );
+            return Ok(());
+        }
+        if self.gap_filler.is_there.load(Ordering::Relaxed) {
             return Ok(());
         }
         tracing::warn!(
@@ -266,6 +293,9 @@ impl Engine {
 
     /// Says that the head of a fork choice is not known: at once, then seldom.
     pub(crate) fn log_unknown_head(&self, hash: B256) {
+        if self.gap_filler.is_there.load(Ordering::Relaxed) {
+            return;
+        }
         let mut orphans = self.orphans();
         let is_due = orphans.is_log_due(Instant::now());
         drop(orphans);
@@ -273,7 +303,7 @@ impl Engine {
             tracing::warn!(
                 %hash,
                 "the fork choice names a head that is not known: it and the blocks before it have \
-                 to come from the consensus client, or from the upstreams of --follow"
+                 to come from the consensus client"
             );
         }
     }

@@ -5,9 +5,11 @@ use std::time::Instant;
 
 use alloy_primitives::B256;
 use engine::{ChainEvent, Engine, Missing, MissingBlock};
+use rpc::LogThrottle;
 use tokio::sync::{Notify, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
+use crate::chain_check::check_chains;
 use crate::descent::{Descent, DescentEnd};
 use crate::figures::UpstreamFigures;
 use crate::forward::{Forward, ForwardEnd};
@@ -20,10 +22,12 @@ use crate::upstream::Upstream;
 /// and run from there on. Answers to the consensus client wait for none of it.
 #[derive(Debug)]
 pub struct Backfill {
+    engine: Arc<Engine>,
     upstreams: Arc<[Upstream]>,
     progress: Arc<SharedProgress>,
     stop: watch::Sender<bool>,
     task: Mutex<Option<JoinHandle<()>>>,
+    _checks: JoinSet<()>,
 }
 
 impl Backfill {
@@ -31,6 +35,7 @@ impl Backfill {
     pub fn start(engine: Arc<Engine>, upstreams: Vec<Upstream>) -> Self {
         let upstreams: Arc<[Upstream]> = upstreams.into();
         let (progress, wake) = (Arc::<SharedProgress>::default(), Arc::<Notify>::default());
+        engine.gaps_are_filled();
         let notify = wake.clone();
         engine.on_event(move |event| {
             if matches!(event, ChainEvent::Behind | ChainEvent::Chosen(_)) {
@@ -39,19 +44,24 @@ impl Backfill {
         });
         let (stop, stopped) = watch::channel(false);
         let filler = Filler {
-            engine,
+            engine: engine.clone(),
             upstreams: upstreams.clone(),
             progress: progress.clone(),
             wake,
             route: Route::default(),
+            errors: ErrorLog::default(),
         };
         let task = Mutex::new(Some(tokio::spawn(filler.run(stopped))));
-        Self { upstreams, progress, stop, task }
+        let _checks = check_chains(&upstreams, engine.chain().chain_id());
+        Self { engine, upstreams, progress, stop, task, _checks }
     }
 
-    /// The gap that is filled now; `None` without one.
+    /// The gap that is filled now, or that cannot be filled; `None` without one.
     pub fn progress(&self) -> Option<Progress> {
-        self.progress.get()
+        let progress = self.progress.get()?;
+        // Whatever leads the chain may have done without the blocks of a gap.
+        let is_left = progress.problem.is_some() && matches!(self.engine.progress(), Ok(None));
+        (!is_left).then_some(progress)
     }
 
     /// The upstreams, in the order in which they were given.
@@ -100,6 +110,28 @@ struct Filler {
     wake: Arc<Notify>,
     /// The hashes of the last gap, as far as they are known.
     route: Route,
+    errors: ErrorLog,
+}
+
+/// Says why gaps cannot be filled: each reason once, and a lasting one once a minute.
+#[derive(Debug, Default)]
+struct ErrorLog {
+    reason: String,
+    again: Option<LogThrottle>,
+}
+
+impl ErrorLog {
+    fn error(&mut self, missing: &MissingBlock, reason: &str) {
+        if self.reason != reason {
+            (self.reason, self.again) = (reason.to_owned(), Some(LogThrottle::minutely()));
+        }
+        if self.again.as_ref().is_some_and(LogThrottle::is_due) {
+            tracing::error!(
+                missing = missing.number, missing_hash = %missing.hash, reason,
+                "a gap cannot be filled"
+            );
+        }
+    }
 }
 
 impl Filler {
@@ -108,7 +140,10 @@ impl Filler {
         loop {
             let missing = self.missing().filter(|missing| given_up != Some(missing.hash));
             let Some(missing) = missing else {
-                self.progress.set(None);
+                // The reason why a gap cannot be filled stays, and so does its number.
+                if self.progress.get().is_none_or(|progress| progress.problem.is_none()) {
+                    self.set_progress(None);
+                }
                 tokio::select! {
                     () = self.wake.notified() => continue,
                     _ = stopped.wait_for(|stopped| *stopped) => return,
@@ -121,21 +156,34 @@ impl Filler {
             match end {
                 FillEnd::Moved => {}
                 FillEnd::Filled => {
-                    self.route = Route::default();
+                    (self.route, self.errors) = (Route::default(), ErrorLog::default());
                     self.finish().await;
+                    self.set_progress(None);
                 }
                 FillEnd::GivenUp { reason, invalid } => {
-                    tracing::error!(
-                        missing = missing.number, missing_hash = %missing.hash, reason,
-                        "a gap cannot be filled"
-                    );
+                    self.errors.error(&missing, &reason);
                     given_up = Some(missing.hash);
+                    let ran = self.head_number();
+                    self.progress.update(|progress| {
+                        (progress.ran, progress.problem) = (ran, Some(reason.clone()));
+                    });
                     if let Some(invalid) = invalid {
-                        self.refuse(invalid, missing.hash).await;
+                        self.refuse(invalid, missing.hash, reason).await;
                     }
                 }
             }
         }
+    }
+
+    /// Notes how far it is, also for those who ask the engine.
+    fn set_progress(&self, progress: Option<Progress>) {
+        self.engine.set_gap_target(progress.as_ref().and_then(|progress| progress.target));
+        self.progress.set(progress);
+    }
+
+    fn head_number(&self) -> u64 {
+        let head = self.engine.heads().head;
+        self.engine.number(&head).ok().flatten().unwrap_or(0)
     }
 
     /// The block that is missing; the log says why it is not known.
@@ -152,24 +200,22 @@ impl Filler {
         stopped: &mut watch::Receiver<bool>,
     ) -> FillEnd {
         let (engine, wake, start) = (self.engine.clone(), self.wake.clone(), Instant::now());
-        let head = engine.heads().head;
-        let starting = engine.number(&head).ok().flatten().unwrap_or(0);
-        let before = self.progress.get().map(|progress| progress.starting);
-        if before.is_none() {
-            let upstreams: Vec<_> = self.upstreams.iter().map(Upstream::name).collect();
-            tracing::info!(
-                missing = missing.number, missing_hash = %missing.hash, head = starting,
-                upstreams = upstreams.join(","), "a gap is filled"
-            );
-        }
-        self.progress.set(Some(Progress {
+        let starting = self.head_number();
+        // One that could not be filled is another one, once the head has moved.
+        let is_same = |before: &Progress| before.problem.is_none() || before.ran == starting;
+        let before = self.progress.get().filter(is_same);
+        let is_new = before.is_none();
+        let (begun, problem) =
+            before.map_or((starting, None), |before| (before.starting, before.problem));
+        self.set_progress(Some(Progress {
             stage: Stage::Headers,
-            starting: before.unwrap_or(starting),
+            starting: begun,
             target: missing.number,
             target_hash: missing.hash,
             hashes: 0,
             ran: starting,
             upstream: None,
+            problem,
         }));
         let moved = moved(&engine, &wake, missing.hash);
         tokio::pin!(moved);
@@ -177,6 +223,7 @@ impl Filler {
             engine: &engine,
             upstreams: &self.upstreams,
             progress: &self.progress,
+            is_new,
             known: std::mem::take(&mut self.route),
             route: Route::default(),
         };
@@ -191,10 +238,13 @@ impl Filler {
         };
         match end {
             None => return FillEnd::Moved,
-            Some(DescentEnd::Joined) => {}
-            Some(DescentEnd::Invalid(invalid)) => {
-                let reason = format!("its ancestor {invalid} was found invalid");
-                return FillEnd::GivenUp { reason, invalid: Some(invalid) };
+            Some(DescentEnd::Joined) => self.progress.update(|progress| progress.problem = None),
+            Some(DescentEnd::Invalid { number, hash }) => {
+                let reason = self.engine.invalid_reason(&hash).unwrap_or_default();
+                // That of a block which came after an invalid one names that one.
+                let is_whole = reason.contains(SO_IS_ALL);
+                let reason = if is_whole { reason } else { invalid_block(number, hash, &reason) };
+                return FillEnd::GivenUp { reason, invalid: Some(hash) };
             }
             Some(DescentEnd::NoWay(reason)) => return FillEnd::GivenUp { reason, invalid: None },
         }
@@ -221,9 +271,7 @@ impl Filler {
                 FillEnd::Filled
             }
             ForwardEnd::Invalid { number, hash, reason } => {
-                let reason = format!(
-                    "block {number}, {hash}, is invalid, and so is all that stands on it: {reason}"
-                );
+                let reason = invalid_block(number, hash, &reason);
                 FillEnd::GivenUp { reason, invalid: Some(hash) }
             }
             ForwardEnd::Stuck(missing @ Missing::State { .. }) => {
@@ -252,12 +300,19 @@ impl Filler {
     }
 
     /// Has the engine answer INVALID for a block that stands on one which breaks a rule.
-    async fn refuse(&self, ancestor: B256, hash: B256) {
+    async fn refuse(&self, ancestor: B256, hash: B256, reason: String) {
         let engine = self.engine.clone();
         let refused =
-            tokio::task::spawn_blocking(move || engine.refuse_descendant(&ancestor, hash));
+            tokio::task::spawn_blocking(move || engine.refuse_descendant(&ancestor, hash, reason));
         refused.await.expect("it does not panic");
     }
+}
+
+/// The words by which the reason of an invalid block names it, for those that come after it.
+const SO_IS_ALL: &str = "is invalid, and so is all that stands on it";
+
+fn invalid_block(number: u64, hash: B256, reason: &str) -> String {
+    format!("block {number}, {hash}, {SO_IS_ALL}: {reason}")
 }
 
 /// Waits until another block is missing than this one, or none.

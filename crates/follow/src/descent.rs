@@ -24,6 +24,8 @@ pub(crate) struct Descent<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) upstreams: &'a Arc<[Upstream]>,
     pub(crate) progress: &'a SharedProgress,
+    /// Whether the log is to say that it begins.
+    pub(crate) is_new: bool,
     /// The hashes of the gap before, as far as they are known.
     pub(crate) known: Route,
     /// Those of this one.
@@ -36,7 +38,7 @@ pub(crate) enum DescentEnd {
     /// At a block that is known.
     Joined,
     /// At a block that was found invalid.
-    Invalid(B256),
+    Invalid { number: u64, hash: B256 },
     /// Nowhere, for this reason.
     NoWay(String),
 }
@@ -50,7 +52,16 @@ impl Descent<'_> {
             None => self.number_of(missing.hash, &log).await,
         };
         self.progress.update(|progress| progress.target = Some(number));
+        self.engine.set_gap_target(Some(number));
         let head = self.number(&self.engine.heads().head).unwrap_or(0);
+        if self.is_new {
+            // A branch may leave the chain before its head.
+            let from = (number > head).then_some(head + 1);
+            let blocks = number.checked_sub(head).filter(|blocks| *blocks > 0);
+            let upstreams: Vec<_> = self.upstreams.iter().map(Upstream::name).collect();
+            let (to, hash, upstreams) = (number, missing.hash, upstreams.join(","));
+            tracing::info!(from, to, %hash, blocks, upstreams, "filling a gap");
+        }
         if number.saturating_sub(head) > limits::HASHES as u64 {
             return DescentEnd::NoWay(format!(
                 "block {number} is {} blocks after the head, and at most {} are followed: import \
@@ -97,7 +108,7 @@ impl Descent<'_> {
             return Some(DescentEnd::Joined);
         }
         if self.engine.is_invalid(&hash) {
-            return Some(DescentEnd::Invalid(hash));
+            return Some(DescentEnd::Invalid { number, hash });
         }
         let heads = self.engine.heads();
         let floor = self.number(&heads.finalized.unwrap_or(heads.genesis)).unwrap_or(0);

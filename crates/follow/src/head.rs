@@ -25,6 +25,7 @@ pub use status::{HeadStatus, HeadTag};
 #[derive(Debug)]
 pub struct HeadSource {
     tag: HeadTag,
+    upstreams: Arc<[Upstream]>,
     shared: Arc<SharedStatus>,
     stop: watch::Sender<bool>,
     task: Mutex<Option<JoinHandle<()>>>,
@@ -40,11 +41,16 @@ impl HeadSource {
             "the head is that of the first upstream that answers, which is trusted with it: the \
              Engine API takes no payloads and no fork choices"
         );
-        let shared = Arc::<SharedStatus>::default();
+        let (shared, upstreams) = (Arc::<SharedStatus>::default(), Arc::<[_]>::from(upstreams));
         let (stop, stopped) = watch::channel(false);
-        let task = HeadTask::new(engine, upstreams, tag, shared.clone());
+        let task = HeadTask::new(engine, upstreams.clone(), tag, shared.clone());
         let task = Mutex::new(Some(tokio::spawn(task.run(stopped))));
-        Self { tag, shared, stop, task }
+        Self { tag, upstreams, shared, stop, task }
+    }
+
+    /// The upstreams, in the order in which they were given.
+    pub fn upstreams(&self) -> &[Upstream] {
+        &self.upstreams
     }
 
     /// The block of the upstream that becomes the head.

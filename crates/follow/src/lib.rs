@@ -8,6 +8,7 @@
 
 mod answers;
 mod backfill;
+mod chain_check;
 mod descent;
 mod error;
 mod exchange;
@@ -21,6 +22,7 @@ mod route;
 mod status;
 mod turns;
 mod upstream;
+mod upstream_state;
 
 pub use backfill::Backfill;
 pub use error::Error;
@@ -28,3 +30,4 @@ pub use figures::UpstreamFigures;
 pub use head::{HeadSource, HeadStatus, HeadTag};
 pub use status::{Progress, Stage};
 pub use upstream::{Upstream, UpstreamOptions};
+pub use upstream_state::UpstreamState;

@@ -59,6 +59,10 @@ pub const LOG_PAUSE: Duration = Duration::from_secs(10);
 /// Upstreams at most: each has its connections and its metrics.
 pub const UPSTREAMS: usize = 16;
 
+/// Pause between two questions for the chain of an upstream that has another one, or does not
+/// answer: it may be restarted.
+pub const CHAIN_PAUSE: Duration = Duration::from_secs(10);
+
 /// Pause between two questions for the head of an upstream that tells of none: a slot of a chain
 /// for tests has a second or two.
 pub const HEAD_POLL: Duration = Duration::from_secs(1);

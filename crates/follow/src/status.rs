@@ -40,6 +40,16 @@ pub struct Progress {
     pub ran: u64,
     /// The upstream that was asked last; `None` where none may be asked now.
     pub upstream: Option<String>,
+    /// Why it cannot be filled, or why the one before it could not, until its first block that is
+    /// known is found.
+    pub problem: Option<String>,
+}
+
+impl Progress {
+    /// Blocks that are missing before it is filled.
+    pub fn missing_blocks(&self) -> u64 {
+        self.target.map_or(0, |target| target.saturating_sub(self.ran))
+    }
 }
 
 /// Shared with those who show it.

@@ -12,7 +12,7 @@ use execution::SealedBlock;
 use rpc::{ClientError, LogThrottle, RawValue, SessionClient, read_json, shown_address};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
 use crate::answers::{BlockMethod, read_blocks, read_header};
@@ -21,6 +21,7 @@ use crate::exchange::Exchange;
 use crate::figures::{Counters, UpstreamFigures};
 use crate::health::Health;
 use crate::limits;
+use crate::upstream_state::UpstreamState;
 
 /// The bounds of an [`Upstream`]; the default ones are those of [`limits`].
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +66,10 @@ pub struct Upstream {
     batch_len: AtomicUsize,
     counters: Counters,
     error_log: LogThrottle,
+    /// Its chain, as far as it has told that.
+    chain: Mutex<UpstreamState>,
+    /// Told when it does not know a block.
+    doubted: Notify,
 }
 
 impl Upstream {
@@ -86,6 +91,8 @@ impl Upstream {
             batch_len: AtomicUsize::new(limits::HEADERS),
             counters: Counters::default(),
             error_log: LogThrottle::minutely(),
+            chain: Mutex::default(),
+            doubted: Notify::new(),
         })
     }
 
@@ -99,9 +106,54 @@ impl Upstream {
         self.counters.figures()
     }
 
+    /// How it is: what it has said of its chain, and whether its last answer was good.
+    pub fn state(&self) -> UpstreamState {
+        match *self.chain.lock().unwrap_or_else(PoisonError::into_inner) {
+            UpstreamState::Unasked | UpstreamState::Answers if self.failures() > 0 => {
+                UpstreamState::Fails
+            }
+            state => state,
+        }
+    }
+
+    /// Whether it has said that it has another chain.
+    pub(crate) fn has_other_chain(&self) -> bool {
+        matches!(self.state(), UpstreamState::OtherChain(_))
+    }
+
+    /// Asks it for the id of its chain, and notes whether that is this one. That it does not answer
+    /// is neither counted nor logged.
+    pub(crate) async fn ask_chain(&self, chain_id: u64) -> Result<u64, Error> {
+        let method = "eth_chainId";
+        let answer = async {
+            let exchange = self.exchange(method, &[raw(&[(); 0])]).await?;
+            let result = exchange.result().map_err(unanswered(method))?;
+            let id: U64 = read_json(result)
+                .map_err(|fault| Error::Unreadable { method, reason: fault.to_string() })?;
+            Ok(id.to::<u64>())
+        };
+        let answer = answer.await;
+        *self.chain.lock().unwrap_or_else(PoisonError::into_inner) = match &answer {
+            Ok(id) if *id == chain_id => UpstreamState::Answers,
+            Ok(id) => UpstreamState::OtherChain(*id),
+            Err(_) => UpstreamState::Fails,
+        };
+        answer
+    }
+
+    /// Waits until it does not know a block, as one does not that has got another chain.
+    pub(crate) async fn until_doubted(&self) {
+        self.doubted.notified().await;
+    }
+
     /// How long it is to be left alone; zero where it may be asked.
     pub fn pause(&self) -> Duration {
         self.health().pause(Instant::now())
+    }
+
+    /// The longest pause.
+    pub(crate) const fn most_pause(&self) -> Duration {
+        self.options.most_pause
     }
 
     /// Errors and lies since its last good answer.
@@ -378,14 +430,18 @@ impl Upstream {
     }
 
     /// Counts an answer, and says in the log why there is none.
-    fn settled<T>(&self, answer: Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn settled<T>(&self, answer: Result<T, Error>) -> Result<T, Error> {
         let error = match answer {
             Ok(answer) => {
                 self.health().succeeded(Instant::now());
+                self.answered();
                 return Ok(answer);
             }
             Err(error) => error,
         };
+        if matches!(error, Error::Absent(_)) {
+            self.doubted.notify_one();
+        }
         let is_lie = error.is_lie();
         let counter = if is_lie { &self.counters.lies } else { &self.counters.errors };
         Counters::add(counter, 1);
@@ -398,6 +454,14 @@ impl Upstream {
             );
         }
         Err(error)
+    }
+
+    /// It answers, whether it was asked for its chain or not.
+    fn answered(&self) {
+        let mut chain = self.chain.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*chain, UpstreamState::Unasked | UpstreamState::Fails) {
+            *chain = UpstreamState::Answers;
+        }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {

@@ -176,32 +176,63 @@ impl Api {
             if condition.is_stopping() {
                 reasons.push("the node is stopping".to_owned());
             }
-            if condition.head_source().is_some() {
-                reasons.extend(condition.not_followed());
-            } else if !condition.has_chosen() {
-                let reason = "no consensus client has named a head since the start";
-                reasons.push(reason.to_owned());
-            } else {
-                reasons.extend(condition.client_missing(Instant::now()));
-            }
+            reasons.extend(self.why_not_led(condition));
         }
         if let Err(error) = self.engine.check() {
             reasons.push(detail.of("a write has failed", &error));
         }
         match self.engine.progress() {
             Ok(None) => {}
-            Ok(Some(SyncProgress { current, highest, unknown_head, .. })) => {
-                reasons.extend(unknown_head.map(|hash| {
-                    format!("the head that the consensus client chose is not known yet: {hash}")
-                }));
-                if highest > current || unknown_head.is_none() {
-                    reasons.push(format!(
-                        "not in step: the head is block {current}, the highest block heard of \
-                         {highest}"
-                    ));
-                }
-            }
+            Ok(Some(progress)) => reasons.extend(self.why_not_in_step(progress)),
             Err(error) => reasons.push(detail.of("the chain cannot be read", &error)),
+        }
+        reasons
+    }
+
+    /// Why nobody has said what the head is.
+    fn why_not_led(&self, condition: &NodeCondition) -> Option<String> {
+        if condition.head_source().is_some() {
+            return condition.not_followed();
+        }
+        let named = self.engine.progress().ok().flatten().and_then(|named| named.unknown_head);
+        match condition.has_chosen() || named.is_some() {
+            false => Some("no consensus client has named a head since the start".into()),
+            true => condition.client_missing(Instant::now()),
+        }
+    }
+
+    /// Why the head is not the one that was named.
+    fn why_not_in_step(&self, progress: SyncProgress) -> Vec<String> {
+        let SyncProgress { current, highest, unknown_head, .. } = progress;
+        let source = self.condition.as_ref().and_then(|condition| condition.head_source());
+        let gap = self.backfill.as_ref().and_then(|backfill| backfill.progress());
+        let given_up = gap.and_then(|gap| gap.problem);
+        let mut reasons = Vec::new();
+        match unknown_head {
+            // The reason is that of the source.
+            Some(hash) if source.is_some() => {
+                let is_invalid = self.engine.is_invalid(&hash);
+                let reason = format!("the head of the upstream is not known yet: {hash}");
+                reasons.extend((!is_invalid).then_some(reason));
+            }
+            Some(hash) => reasons.push(match self.engine.invalid_reason(&hash) {
+                None => {
+                    format!("the head that the consensus client chose is not known yet: {hash}")
+                }
+                Some(reason) => format!(
+                    "the head that the consensus client chose, {hash}, is invalid: {reason}"
+                ),
+            }),
+            None => {}
+        }
+        let is_told = unknown_head.is_some_and(|hash| self.engine.is_invalid(&hash));
+        if let Some(reason) = given_up.filter(|_| !is_told) {
+            reasons.push(format!("a gap cannot be filled: {reason}"));
+        }
+        if highest > current || unknown_head.is_none() {
+            reasons.push(format!(
+                "not in step: the head is block {current}, the highest block heard of {highest}"
+            ));
         }
         reasons
     }

@@ -25,7 +25,7 @@ const FILES: [&str; 14] = [
 ];
 
 /// The warnings that troubles of ours bring about.
-const DESIGNED: [&str; 9] = [
+const DESIGNED: [&str; 10] = [
     "a block is missing, and the payloads after it wait",
     "the fork choice names a head that is not known",
     "no consensus client has called",
@@ -35,6 +35,7 @@ const DESIGNED: [&str; 9] = [
     "slow block",
     "an upstream has not given what it was asked for",
     "no upstream of --follow answers",
+    "an upstream of --follow does not say which chain it has",
 ];
 
 /// Files of one kind.

@@ -5,7 +5,17 @@ use alloy_primitives::B256;
 use alloy_primitives::map::B256Map;
 use execution::SealedBlock;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Instant;
+
+/// One who fills gaps from elsewhere than the consensus client, as far as it matters here.
+#[derive(Debug, Default)]
+pub(crate) struct GapFiller {
+    /// Whether there is one, which says itself what is missing.
+    pub(crate) is_there: AtomicBool,
+    /// The number of the last block of the gap that it fills; 0 without one.
+    pub(crate) target: AtomicU64,
+}
 
 /// The newest blocks whose parent is not known, within bounds. They run without their access lists,
 /// which are hints.

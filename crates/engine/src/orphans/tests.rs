@@ -34,6 +34,12 @@ fn payloads_wait_for_a_missing_block_and_run_when_it_comes() {
         let progress = SyncProgress { starting: 0, current: 1, highest, unknown_head: None };
         assert_eq!(engine.progress(), Ok(Some(progress)));
     }
+    // A gap that is filled may end further up.
+    for (target, highest) in [(Some(9), 9), (Some(3), 6), (None, 6)] {
+        engine.set_gap_target(target);
+        let highest_known = engine.progress().unwrap().map(|progress| progress.highest);
+        assert_eq!(highest_known, Some(highest));
+    }
     let last = blocks[5].hash();
     assert_eq!(choose(&engine, last), Verdict::Syncing(Missing::Head { hash: last }));
     assert_eq!(engine.chosen_head(), Ok((1, blocks[0].hash())));
@@ -202,13 +208,17 @@ fn descendants_of_an_invalid_block_are_invalid_though_those_between_never_came()
     let waiting = changed(&blocks[3], |block| block.header.parent_hash = between);
     let engine = engine();
     assert!(matches!(give(&engine, &waiting), Verdict::Syncing(_)));
-    engine.refuse_descendant(&bad.hash(), between);
+    let refuse = || engine.refuse_descendant(&bad.hash(), between, "its ancestor is".into());
+    refuse();
     assert!(!engine.is_invalid(&between), "the ancestor is not known as invalid");
     assert!(matches!(give(&engine, &bad), Verdict::Invalid { .. }));
-    engine.refuse_descendant(&bad.hash(), between);
+    refuse();
     assert!(engine.is_invalid(&between) && engine.is_invalid(&waiting.hash()));
     assert_eq!(engine.missing(), Ok(None));
-    assert_eq!(give(&engine, &waiting), choose(&engine, bad.hash()));
+    let Verdict::Invalid { latest_valid_hash, .. } = choose(&engine, bad.hash()) else { panic!() };
+    let expected = Verdict::Invalid { latest_valid_hash, reason: "its ancestor is".into() };
+    assert_eq!(give(&engine, &waiting), expected);
+    assert_eq!(engine.invalid_reason(&between).as_deref(), Some("its ancestor is"));
 }
 
 /// The turn to run belongs to another one, for as long as the test has it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alloy_consensus::Header;
-use alloy_primitives::{B256, U64};
+use alloy_primitives::B256;
 use alloy_rpc_types_engine::ForkchoiceState;
 use engine::{Engine, ForkchoiceOutcome, Verdict};
 use rpc::LogThrottle;
@@ -47,15 +47,23 @@ impl From<engine::Error> for Left {
     }
 }
 
+/// A head of an upstream that is invalid.
+struct InvalidHead {
+    hash: B256,
+    reason: String,
+    /// The head of this chain at the time.
+    head: B256,
+}
+
 pub(crate) struct HeadTask {
     engine: Arc<Engine>,
-    upstreams: Vec<Upstream>,
+    upstreams: Arc<[Upstream]>,
     tag: HeadTag,
     shared: Arc<SharedStatus>,
     /// A block before the head that the upstream named as its head, the last time that it did.
     earlier: Option<B256>,
     /// The last head of an upstream that is invalid.
-    invalid: Option<B256>,
+    invalid: Option<InvalidHead>,
     /// The head to which a gap is filled, and since when.
     target: Option<(B256, Instant)>,
     /// Until when each upstream is left alone that cannot be followed, by its place.
@@ -68,7 +76,7 @@ pub(crate) struct HeadTask {
 impl HeadTask {
     pub(crate) fn new(
         engine: Arc<Engine>,
-        upstreams: Vec<Upstream>,
+        upstreams: Arc<[Upstream]>,
         tag: HeadTag,
         shared: Arc<SharedStatus>,
     ) -> Self {
@@ -79,10 +87,10 @@ impl HeadTask {
 
     /// Follows one upstream after the other, until it is stopped.
     pub(crate) async fn run(mut self, mut stopped: watch::Receiver<bool>) {
-        let upstreams = std::mem::take(&mut self.upstreams);
+        let upstreams = self.upstreams.clone();
         let following = async {
             loop {
-                let waits: Vec<_> = (0..).zip(&upstreams).map(|at| self.wait(at)).collect();
+                let waits: Vec<_> = (0..).zip(&*upstreams).map(|at| self.wait(at)).collect();
                 let Some(place) = waits.iter().position(Duration::is_zero) else {
                     sleep(waits.into_iter().min().unwrap_or(HEAD_POLL)).await;
                     continue;
@@ -128,9 +136,9 @@ impl HeadTask {
 
     /// Checks that the upstream has the first block of this chain.
     async fn check_chain(&self, upstream: &Upstream) -> Result<(), Left> {
-        let chain_id: U64 = upstream.call("eth_chainId", [(); 0]).await?;
         let (own, first) = (self.engine.chain().chain_id(), self.engine.heads().genesis);
-        if chain_id.to::<u64>() != own {
+        let chain_id = upstream.settled(upstream.ask_chain(own).await)?;
+        if chain_id != own {
             let reason = format!("it has chain {chain_id}, this node chain {own}");
             return Err(Left::Unfit(reason));
         }
@@ -150,6 +158,7 @@ impl HeadTask {
         if let Some((target, since)) = self.target
             && since.elapsed() < HEAD_HOLD
             && !knows(&target)?
+            && !self.engine.is_invalid(&target)
         {
             return Ok(Standing::Behind);
         }
@@ -166,7 +175,7 @@ impl HeadTask {
         };
         let hash = head.hash_slow();
         self.shared.lock().head = Some((head.number, hash));
-        if self.invalid == Some(hash) {
+        if self.invalid.as_ref().is_some_and(|invalid| invalid.hash == hash) {
             return Ok(Standing::Settled);
         }
         // Where the parent is missing, the fork choice has the gap filled.
@@ -260,9 +269,12 @@ impl HeadTask {
                 self.settled(None);
             }
             ForkchoiceOutcome { verdict: Verdict::Syncing(_), .. } => {
-                let reason = format!("the blocks before block {number} are asked for");
                 self.target = Some((hash, Instant::now()));
-                self.settled(Some(reason));
+                // Blocks on an invalid block are found to be invalid, too.
+                if self.invalid.as_ref().is_none_or(|invalid| invalid.head != heads.head) {
+                    let reason = format!("the blocks before block {number} are asked for");
+                    self.settled(Some(reason));
+                }
                 return Ok(Standing::Behind);
             }
             ForkchoiceOutcome { verdict: Verdict::Invalid { reason, .. }, .. } => {
@@ -274,14 +286,22 @@ impl HeadTask {
 
     /// Notes that the head of the upstream breaks a rule, and that this chain stays where it is.
     fn refuse(&mut self, upstream: &Upstream, head: &Header, reason: &str) {
-        let (number, hash) = (head.number, head.hash_slow());
-        self.invalid = Some(hash);
-        tracing::error!(
-            number, %hash, reason, upstream = upstream.name(),
-            "the head of the upstream is no valid block: this chain stays where it is, until the \
-             upstream has another head"
-        );
-        self.settled(Some(format!("block {number}, {hash}, is invalid: {reason}")));
+        let (number, hash, upstream) = (head.number, head.hash_slow(), upstream.name());
+        let before = self.invalid.replace(InvalidHead {
+            hash,
+            reason: reason.to_owned(),
+            head: self.engine.heads().head,
+        });
+        // The same for each head that stands on an invalid block.
+        let is_new = before.is_none_or(|before| before.reason != reason);
+        if self.log.is_due() || is_new {
+            tracing::error!(
+                number, %hash, reason, upstream,
+                "the head of the upstream is no valid block: this chain stays where it is, until \
+                 the upstream has another head"
+            );
+        }
+        self.settled(Some(format!("block {number} of {upstream}, {hash}, is invalid: {reason}")));
     }
 
     fn settled(&self, problem: Option<String>) {

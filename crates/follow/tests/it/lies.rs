@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use deponent_follow::UpstreamOptions;
+use deponent_follow::{UpstreamOptions, UpstreamState};
 use engine::Verdict;
 use serde_json::{Value, json};
 use testing::Random;
@@ -124,6 +124,32 @@ async fn one_that_vanishes_half_way_and_comes_back_goes_on() {
     until_valid(&engine, &blocks[299]).await;
 }
 
+/// Its blocks are there, so that it would be asked for them if it were not for its chain.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upstream_of_another_chain_is_asked_for_nothing_until_it_has_this_one() {
+    let blocks = chain(60);
+    let says = |method: &str, _: &Value| (method == "eth_chainId").then(|| json!("0x4d"));
+    let other = Server::with(&blocks).and(Manner::Says(Box::new(says)));
+    let own = Server::with(&blocks[..40]);
+    let engine = engine();
+    let backfill = follow(&engine, &[&other, &own]);
+    let state = |place: usize| backfill.upstreams()[place].state();
+    until("both have told their chains", || {
+        [state(0), state(1)] == [UpstreamState::OtherChain(77), UpstreamState::Answers]
+    })
+    .await;
+    choose(&engine, blocks[39].hash());
+    until_valid(&engine, &blocks[39]).await;
+    assert_eq!((other.headers(), other.asked()), (0, Vec::new()));
+    // It is restarted with the right one, and the other one ends.
+    own.be(Manner::Gone);
+    other.be(Manner::Honest);
+    choose(&engine, blocks[59].hash());
+    until_valid(&engine, &blocks[59]).await;
+    assert_eq!(state(0), UpstreamState::Answers);
+    until("the other one is missed", || state(1) == UpstreamState::Fails).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_that_contradict_each_other_the_hash_decides() {
     let maker = engine();
@@ -157,12 +183,13 @@ async fn a_chain_of_another_network_ends_at_the_first_block() {
     let backfill = follow(&engine, &[&server]);
     choose(&engine, foreign[299].hash());
     until("all headers were asked for", || server.headers() >= 300).await;
-    until_idle(&backfill).await;
+    until_given_up(&backfill, "it is of another chain").await;
     assert!(server.asked().is_empty(), "no block of it");
     // The next gap is filled.
     server.add(&blocks);
     choose(&engine, blocks[29].hash());
     until_valid(&engine, &blocks[29]).await;
+    until_idle(&backfill).await;
 }
 
 /// Each header has the hash that its child names, and its number never falls.
@@ -183,7 +210,7 @@ async fn a_chain_without_end_has_one() {
     let backfill = follow(&engine, &[&server]);
     choose(&engine, endless[100].hash());
     until("it was asked for", || server.headers() > 0).await;
-    until_idle(&backfill).await;
+    until_given_up(&backfill, "the chain above it is none").await;
     assert!(server.headers() < 20, "{}", server.headers());
 
     // Further than is followed back.
@@ -192,7 +219,7 @@ async fn a_chain_without_end_has_one() {
     let backfill = follow(&engine, &[&server]);
     choose(&engine, far.hash());
     until("it was asked for", || server.headers() > 0).await;
-    until_idle(&backfill).await;
+    until_given_up(&backfill, "import archives first").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -215,15 +242,36 @@ async fn an_invalid_block_ends_the_filling_and_all_above_it_is_invalid() {
     let backfill = follow(&engine, &[&server]);
     assert!(matches!(give(&engine, &blocks[39]), Verdict::Syncing(_)));
     let last = blocks[39].hash();
+    assert!(matches!(choose(&engine, last), Verdict::Syncing(_)));
     until("it is found invalid", || engine.is_invalid(&last)).await;
-    until_idle(&backfill).await;
+    let reason =
+        format!("block 21, {}, is invalid, and so is all that stands on it: ", blocks[20].hash());
+    until_given_up(&backfill, &reason).await;
+    // It stays the reason while another head on it is named, and of how far that is.
+    server.add(&blocks[39..]);
+    let far = changed(&blocks[39], |block| {
+        (block.header.number, block.header.parent_hash) = (41, last);
+    });
+    server.add(std::slice::from_ref(&far));
+    let beyond = changed(&far, |block| {
+        (block.header.number, block.header.parent_hash) = (42, far.hash());
+    });
+    server.add(std::slice::from_ref(&beyond));
+    choose(&engine, beyond.hash());
+    until("it is found invalid, too", || engine.is_invalid(&beyond.hash())).await;
+    until_given_up(&backfill, &reason).await;
+    let progress = backfill.progress().unwrap();
+    assert_eq!((progress.target, progress.missing_blocks()), (Some(42), 22));
+    let shown = engine.progress().unwrap().unwrap();
+    assert_eq!((shown.current, shown.highest), (20, 42));
     for block in [&blocks[20], &blocks[38], &blocks[39]] {
         let Verdict::Invalid { latest_valid_hash, .. } = choose(&engine, block.hash()) else {
             panic!("block {} is not invalid", block.header.number)
         };
         assert_eq!(latest_valid_hash, Some(blocks[19].hash()));
     }
-    assert!(engine.number(&blocks[19].hash()).unwrap().is_some());
+    assert_eq!(choose(&engine, blocks[19].hash()), Verdict::Valid);
+    until_idle(&backfill).await;
 }
 
 /// A slow twin: an engine that is given all blocks in their order. Upstreams answer at random with

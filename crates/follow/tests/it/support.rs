@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use alloy_consensus::Header;
 use alloy_hardforks::EthereumHardforks;
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::{B256, Bytes, U64};
 use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadSidecar, ForkchoiceState, PayloadAttributes,
 };
@@ -133,6 +133,12 @@ pub(crate) async fn until_valid(engine: &Engine, block: &SealedBlock) {
 /// Waits until nothing is filled any more.
 pub(crate) async fn until_idle(backfill: &Backfill) {
     until("no gap is filled", || backfill.progress().is_none()).await;
+}
+
+/// Waits until a gap cannot be filled for a reason with these words.
+pub(crate) async fn until_given_up(backfill: &Backfill, words: &str) {
+    let problem = || backfill.progress().and_then(|progress| progress.problem);
+    until(words, || problem().is_some_and(|problem| problem.contains(words))).await;
 }
 
 /// Options with short times.
@@ -371,6 +377,7 @@ impl Shared {
                 drop(by_number);
                 self.header(hash)
             }
+            "eth_chainId" => json!(U64::from(genesis(0).config.chain_id)),
             _ => json!({"error": {"code": -32601, "message": "no such method"}}),
         }
     }

@@ -69,7 +69,7 @@ pub(super) fn history(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     // Of a chain that begins with a state its first block has no body.
     let first_body = first.number() + u64::from(!first.has_body());
     let oldest = |number: u64| json!({"disabled": false, "oldestBlock": U64::from(number)});
-    let mut state = oldest(api.engine.oldest_state().max(first.number()));
+    let mut state = oldest(api.engine.oldest_state());
     let blocks = api.engine.retained_states();
     if blocks < u64::MAX {
         let retention = U64::from(blocks);

@@ -34,8 +34,6 @@ pub(super) fn syncing(api: &Api, params: Params<'_>) -> Result<Json, Error> {
     };
     let mut status = sync_status(progress);
     if let Some(filling) = api.backfill.as_ref().and_then(|backfill| backfill.progress()) {
-        let highest = progress.highest.max(filling.target.unwrap_or(0));
-        status["highestBlock"] = json!(U64::from(highest));
         status["stage"] = json!(filling.stage.word());
         status["upstream"] = json!(filling.upstream);
     }

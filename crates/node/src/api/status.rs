@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 use engine::{CacheUse, Engine, SyncProgress};
-use follow::HeadStatus;
+use follow::{HeadStatus, UpstreamState};
 use rpc::{Code, Error, Json, Params};
 use serde_json::{Value, json};
 use state::{CacheStats, Retained, Stats};
@@ -34,8 +34,8 @@ pub(super) fn status(api: &Api, params: Params<'_>) -> Result<Json, Error> {
         let SyncProgress { starting, current, highest, .. } = progress;
         json!({"startingBlock": starting, "currentBlock": current, "highestBlock": highest})
     });
-    let first = number(&heads.genesis)?.unwrap_or_default();
-    let oldest_state = engine.oldest_state().max(first);
+    let first = engine.first_number();
+    let oldest_state = engine.oldest_state();
     Json::of(&json!({
         "version": VERSION,
         "uptime": condition.started.elapsed().as_secs(),
@@ -58,7 +58,21 @@ pub(super) fn status(api: &Api, params: Params<'_>) -> Result<Json, Error> {
         "caches": caches(&engine.cache_use()),
         "consensusClient": consensus_client(condition),
         "headSource": head_source(condition),
+        "upstreams": upstreams(api, condition),
     }))
+}
+
+/// The upstreams of `--follow`: those of the head, which are asked all the time, or of gaps.
+fn upstreams(api: &Api, condition: &NodeCondition) -> Vec<Value> {
+    let of_head = condition.head_source().map(|source| source.upstreams());
+    let of_gaps = api.backfill.as_ref().map(|backfill| backfill.upstreams());
+    let all = of_head.or(of_gaps).unwrap_or_default();
+    let shown = all.iter().map(|upstream| {
+        let state = upstream.state();
+        let answers = state == UpstreamState::Answers;
+        json!({"name": upstream.name(), "answers": answers, "state": state.to_string()})
+    });
+    shown.collect()
 }
 
 /// Bytes by part, and those that are free.

@@ -199,8 +199,16 @@ async fn stop(node: Node, fault: Option<DiskFault>) -> anyhow::Result<()> {
 
 fn announce(node: &Node, jwt: &Path) {
     let (engine, http) = (node.engine_addr, node.http_addr);
-    let (chain_id, genesis) = (node.engine().chain().chain_id(), node.engine().heads().genesis);
-    tracing::info!(chain_id, %genesis, "Deponent {}", crate::console::VERSION);
+    let (chain_id, first_hash) = (node.engine().chain().chain_id(), node.engine().heads().genesis);
+    match node.engine().first_number() {
+        0 => {
+            tracing::info!(chain_id, genesis = %first_hash, "Deponent {}", crate::console::VERSION)
+        }
+        // The chain begins with the state of this block.
+        first_block => tracing::info!(
+            chain_id, first_block, %first_hash, "Deponent {}", crate::console::VERSION
+        ),
+    }
     let head = node.engine().heads().head;
     let number = node.engine().number(&head).ok().flatten();
     tracing::info!(number, %head, "chain opened");

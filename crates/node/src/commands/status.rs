@@ -101,8 +101,12 @@ fn table(status: &Value) -> String {
     line("disk", listed(&status["disk"]));
     line("caches", listed(&status["caches"]));
     line("consensus client", consensus_client(&status["consensusClient"]));
+    let upstreams = upstreams(&status["upstreams"]);
     if !status["headSource"].is_null() {
-        line("head from", head_source(&status["headSource"]));
+        line("head from", head_source(&status["headSource"], &upstreams));
+    }
+    if !upstreams.is_empty() {
+        line("upstreams", upstreams);
     }
     text
 }
@@ -183,8 +187,18 @@ fn consensus_client(client: &Value) -> String {
     format!("{name}: {method}, {ago} ago")
 }
 
-fn head_source(source: &Value) -> String {
-    let upstream = source["upstream"].as_str().map_or_else(|| "no upstream".into(), quote);
+/// The upstreams, each with how it is unless it answers.
+fn upstreams(upstreams: &Value) -> String {
+    let upstreams = upstreams.as_array().map(Vec::as_slice).unwrap_or_default();
+    let shown = upstreams.iter().map(|upstream| match upstream["answers"].as_bool() {
+        Some(true) => word(&upstream["name"]),
+        _ => format!("{} ({})", word(&upstream["name"]), word(&upstream["state"])),
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+fn head_source(source: &Value, upstreams: &str) -> String {
+    let upstream = source["upstream"].as_str().map_or_else(|| upstreams.to_owned(), quote);
     let problem = source["problem"].as_str().map(|problem| format!("; {}", quote(problem)));
     format!("{} of {upstream}, trusted{}", word(&source["tag"]), problem.unwrap_or_default())
 }
@@ -271,7 +285,18 @@ mod tests {
             let text = table(&status);
             assert!(text.contains(shown), "{text}");
         }
+        status["upstreams"] = json!([
+            {"name": "ws://one:1", "answers": true, "state": "answers"},
+            {"name": "ws://two:1", "answers": false, "state": "does not answer"},
+        ]);
+        status["headSource"] =
+            json!({"tag": "latest", "upstream": null, "problem": "ws://one:1: no"});
         let text = table(&status);
+        let all = "ws://one:1, ws://two:1 (does not answer)";
+        let expected = format!(
+            "head from         latest of {all}, trusted; ws://one:1: no\nupstreams         {all}\n"
+        );
+        assert!(text.ends_with(&expected), "{text}");
         assert!(text.contains("ready             yes\n"), "{text}");
         assert!(text.contains("none has called since the start\n"), "{text}");
     }

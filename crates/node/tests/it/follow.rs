@@ -5,10 +5,12 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, Bytes, TxKind};
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadAttributes};
+use alloy_rpc_types_eth::Header as RpcHeader;
 use deponent_node::demo::World;
 use engine::{Engine, Genesis, Verdict};
 use execution::{ChainSpec, SealedBlock};
@@ -18,6 +20,7 @@ use serde_json::{Value, json};
 use testing::geth::Geth;
 use testing::rounds;
 
+use crate::follow_head::Prepared;
 use crate::geth::{LEDGER, world};
 use crate::support::TestNode;
 
@@ -216,6 +219,61 @@ async fn eth_syncing_says_how_far_a_gap_is_filled() {
     node.node.stop().await;
 }
 
+/// The upstream has all headers and not all blocks: wherever the node is asked, the gap ends at the
+/// same block.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_says_how_far_a_gap_goes() {
+    let (world, upstream) = (world(0), Arc::<Prepared>::default());
+    let blocks = chain(&world, 130);
+    for block in &blocks {
+        let (hash, inner) = (block.hash(), block.header.clone());
+        let header = RpcHeader { hash, inner, total_difficulty: None, size: None };
+        upstream.add_header(&serde_json::to_value(header).expect("JSON"));
+        if block.header.number <= 70 {
+            let rlp = json!(Bytes::from(alloy_rlp::encode(&**block)));
+            upstream.set("debug_getRawBlock", &json!([hash]), rlp);
+        }
+    }
+    let follow = vec![upstream.serve().await.to_string()];
+    let genesis = serde_json::to_value(&world.genesis).expect("JSON");
+    let mut node = TestNode::start_with(genesis, |options| {
+        options.follow = follow;
+        options.ports.metrics = Some(([127, 0, 0, 1], 0).into());
+    })
+    .await;
+    let head = blocks[129].hash();
+    let params = json!([crate::support::state(&json!(head)), null]);
+    let answer = node.ok("engine_forkchoiceUpdatedV3", params).await;
+    assert_eq!(answer["payloadStatus"]["status"], "SYNCING", "{answer}");
+    until_head(node.node.engine(), blocks[63].hash()).await;
+    let start = Instant::now();
+    while node.node.engine().number(&blocks[69].hash()).expect("read").is_none() {
+        assert!(start.elapsed() < PATIENCE, "block 70 never ran");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let syncing: Value = node.public.call("eth_syncing", ()).await.expect("an answer");
+    let numbers = [&syncing["currentBlock"], &syncing["highestBlock"], &syncing["stage"]];
+    assert_eq!(numbers, [&json!("0x40"), &json!("0x82"), &json!("blocks")]);
+    let status: Value =
+        node.unix_client().await.call("deponent_status", json!([])).await.expect("an answer");
+    let syncing = &status["syncing"];
+    assert_eq!((&syncing["currentBlock"], &syncing["highestBlock"]), (&json!(64), &json!(130)));
+    let (_, ready) = crate::metrics::request(node.node.http_addr, "GET", "/ready", "", b"").await;
+    let ready: Value = serde_json::from_slice(&ready).expect("JSON");
+    let expected = [
+        format!("the head that the consensus client chose is not known yet: {head}"),
+        "not in step: the head is block 64, the highest block heard of 130".into(),
+    ];
+    assert_eq!(ready["reasons"], json!(expected));
+    let metrics = node.node.metrics_addr.expect("it is offered");
+    let (_, text) = crate::metrics::request(metrics, "GET", "/metrics", "", b"").await;
+    let text = String::from_utf8(text).expect("text");
+    for line in ["deponent_block_number{block=\"highest_known\"} 130", "missing_blocks 60"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    node.node.stop().await;
+}
+
 fn choose(engine: &Engine, head: B256) {
     let state = ForkchoiceState { head_block_hash: head, ..ForkchoiceState::default() };
     assert!(engine.choose_head(state).expect("an answer").is_applied);
@@ -296,6 +354,15 @@ async fn a_node_that_is_killed_half_way_goes_on() {
     let answer: Value =
         client.call("engine_forkchoiceUpdatedV3", fork_choice).await.expect("an answer");
     assert_eq!(answer["payloadStatus"]["status"], "VALID", "{answer}, {}", read(&log));
+    // The log does not ask for anything while the blocks are fetched.
+    let log = read(&log);
+    let hash = last;
+    let begun =
+        format!("filling a gap from=1 to=600 hash={hash} blocks=600 upstreams=\"{address}\"");
+    assert!(log.contains(&begun), "{log}");
+    for words in ["a block is missing", "names a head that is not known"] {
+        assert!(!log.contains(words), "{log}");
+    }
     upstream.node.stop().await;
 }
 

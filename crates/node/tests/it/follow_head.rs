@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, hex};
 use alloy_rlp::Encodable as _;
+use alloy_rpc_types_eth::Header as RpcHeader;
 use execution::Block;
 use rpc::{
     Client, Code, Error, Handler, Json, Limits, RawValue, ServerOptions, SessionClient, serve,
@@ -93,6 +95,11 @@ impl Follower {
         SessionClient::connect(&address, None).await.expect("a connection")
     }
 
+    async fn status(&self) -> Value {
+        let status = self.all_methods().await.call("deponent_status", json!([])).await;
+        status.expect("a status")
+    }
+
     /// Ends it as an operator does.
     fn stop(mut self) {
         self.end(Signal::TERM);
@@ -171,7 +178,7 @@ async fn a_chain_for_tests_is_followed_over_every_transport_with_witnesses() {
             assert_eq!(ours, dev.ok("debug_executionWitness", number).await);
         }
         let all = follower.all_methods().await;
-        let status: Value = all.call("deponent_status", json!([])).await.expect("a status");
+        let status = follower.status().await;
         let source = &status["headSource"];
         assert_eq!((&source["tag"], &source["trusted"]), (&json!("latest"), &json!(true)));
         assert_eq!((&source["problem"], &source["head"]["hash"]), (&Value::Null, &hash));
@@ -224,6 +231,16 @@ async fn either_side_may_be_restarted() {
     follower.until_step(&mut dev).await;
     drop(dev);
     follower.until_log(&["an upstream has not given what it was asked for"]).await;
+    let down = json!([{"name": url, "answers": false, "state": "does not answer"}]);
+    let start = Instant::now();
+    loop {
+        let status = follower.status().await;
+        if status["headSource"]["upstream"].is_null() && status["upstreams"] == down {
+            break;
+        }
+        assert!(start.elapsed() < PATIENCE, "{status}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let mut dev = Dev::start_on(&port, &["--quiet", "--datadir", &data], &[]).await;
     // Nothing new has to come for it to be followed again.
     follower.until_step(&mut dev).await;
@@ -260,21 +277,35 @@ async fn the_safe_and_the_finalized_block_may_be_the_head() {
 
 /// A server that gives prepared answers.
 #[derive(Debug, Default)]
-struct Prepared(Mutex<HashMap<String, Value>>);
+pub(crate) struct Prepared(Mutex<HashMap<String, Value>>);
 
 impl Prepared {
-    fn set(&self, method: &str, params: &Value, answer: Value) {
+    pub(crate) fn set(&self, method: &str, params: &Value, answer: Value) {
         self.0.lock().expect("no panic").insert(format!("{method} {params}"), answer);
     }
 
     /// Prepares the answers to all that may be asked about a block.
     fn add(&self, block: &Block, shown: &Value) {
-        let (hash, number) = (&shown["hash"], &shown["number"]);
         let mut rlp = Vec::new();
         block.encode(&mut rlp);
-        self.set("debug_getRawBlock", &json!([hash]), json!(hex::encode_prefixed(rlp)));
+        self.set("debug_getRawBlock", &json!([shown["hash"]]), json!(hex::encode_prefixed(rlp)));
+        self.add_header(shown);
+    }
+
+    /// Prepares the answers about a header alone.
+    pub(crate) fn add_header(&self, shown: &Value) {
+        let (hash, number) = (&shown["hash"], &shown["number"]);
         self.set("eth_getBlockByHash", &json!([hash, false]), shown.clone());
         self.set("eth_getBlockByNumber", &json!([number, false]), shown.clone());
+    }
+
+    /// Serves it until the test ends; where it listens.
+    pub(crate) async fn serve(self: &Arc<Self>) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let options = ServerOptions::new(None, Limits::public());
+        tokio::spawn(serve(listener, options, self.clone(), std::future::pending()));
+        address
     }
 }
 
@@ -326,21 +357,56 @@ async fn a_head_that_is_no_valid_block_is_refused_until_there_is_another() {
         }
     };
     name(&shown);
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let options = ServerOptions::new(None, Limits::public());
-    tokio::spawn(serve(listener, options, upstream.clone(), std::future::pending()));
-
+    let address = upstream.serve().await;
     let dir = folder();
     let mut follower = Follower::start(dir.path(), &format!("http://{address}"), &[]).await;
     let hash = lie_hash.to_string();
     follower.until_log(&["ERROR", "the head of the upstream is no valid block", &hash]).await;
     assert_eq!(follower.hash("latest").await, first);
-    let status = follower.all_methods().await.call::<Value>("deponent_status", json!([])).await;
-    let status = status.expect("a status");
+    let status = follower.status().await;
     let problem = status["headSource"]["problem"].as_str().expect("a problem").to_owned();
     assert!(problem.contains(&hash) && problem.contains("invalid"), "{problem}");
     assert_eq!(status["ready"], false);
+    // Blocks that stand on it are not waited for: each answer says which one is invalid.
+    for count in 1..=2_u64 {
+        let (number, parent) = (1 + count, shown["hash"].clone());
+        let mut above = lie.header.clone();
+        above.number = number;
+        above.timestamp += count;
+        above.parent_hash = serde_json::from_value(parent).expect("a hash");
+        let hash = above.hash_slow();
+        shown = serde_json::to_value(RpcHeader {
+            hash,
+            inner: above,
+            total_difficulty: None,
+            size: None,
+        })
+        .expect("JSON");
+        upstream.add_header(&shown);
+        name(&shown);
+        let invalid = format!("block 1, {lie_hash}, is invalid, and so is all that stands on it");
+        let shown_problem =
+            format!("block {number} of http://{address}, {hash}, is invalid: {invalid}");
+        let start = Instant::now();
+        let status = loop {
+            let status = follower.status().await;
+            let problem = status["headSource"]["problem"].as_str().unwrap_or_default();
+            if problem.starts_with(&shown_problem) {
+                break status;
+            }
+            assert!(start.elapsed() < PATIENCE, "{status}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        let reasons = status["reasons"].as_array().expect("a list");
+        assert!(reasons[0].as_str().expect("text").starts_with(&shown_problem), "{status}");
+        let text = status["reasons"].to_string();
+        assert!(!text.contains("consensus client"), "{text}");
+        assert_eq!(status["syncing"]["currentBlock"], 0, "{status}");
+        assert_eq!(status["syncing"]["highestBlock"], number, "{status}");
+    }
+    let log = std::fs::read_to_string(&follower.log).expect("a log");
+    assert!(log.contains("a gap cannot be filled"), "{log}");
+    assert!(!log.contains("the fork choice names a head that is not known"), "{log}");
     // Two blocks further it is right again, and the way there is filled.
     for number in ["0x1", "0x2"] {
         let (block, shown) = block_of(&mut dev, number).await;
@@ -363,6 +429,13 @@ async fn an_upstream_of_another_chain_is_refused_and_the_next_one_is_followed() 
     let urls = format!("http://{},ws://{}", other.address, dev.address);
     let mut follower = Follower::start(dir.path(), &urls, &[]).await;
     follower.until_log(&["the head of the upstream is not taken", "chain 77"]).await;
+    let other_chain = ["WARN", "an upstream of --follow has another chain", "chain_id=77 ours="];
+    follower.until_log(&other_chain).await;
+    let own = format!("upstream=\"ws://{}\" chain_id=", dev.address);
+    follower.until_log(&["INFO", "an upstream of --follow answers", &own]).await;
+    let status = follower.status().await;
+    let states = [0, 1].map(|place| status["upstreams"][place]["state"].clone());
+    assert_eq!(states, [json!("has another chain, 77"), json!("answers")], "{status}");
     pay(&mut dev, "0x2").await;
     follower.until_step(&mut dev).await;
 }
@@ -499,5 +572,28 @@ impl Drop for Killed {
     fn drop(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();
+    }
+}
+
+#[test]
+fn the_help_has_the_default_of_the_command_and_an_address_needs_a_port() {
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+        let output = command.args(arguments).output().expect("it runs");
+        let said = [output.stdout, output.stderr].concat();
+        String::from_utf8(said).expect("UTF-8").split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let help = run(&["follow", "--help"]);
+    let of_head = help.split("--follow.head <TAG>").nth(1).expect("the flag");
+    let default = of_head.split("[default: ").nth(1).expect("a default");
+    assert!(default.starts_with("latest]"), "{of_head}");
+    let help = run(&["node", "--help"]);
+    let of_head = help.split("--follow.head <TAG>").nth(1).expect("the flag");
+    let default = of_head.split("[default: ").nth(1).expect("a default");
+    assert!(default.starts_with("none]"), "{of_head}");
+    for arguments in [["node", "--follow", "127.0.0.1"], ["follow", "--rpc", "localhost"]] {
+        let said = run(&arguments);
+        assert!(said.contains("expected http(s):// or ws(s)://, HOST:PORT"), "{said}");
+        assert!(said.contains("it has no port, as 127.0.0.1:8545 has"), "{said}");
     }
 }

@@ -263,6 +263,7 @@ async fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
     let path = folder.write("genesis.json", genesis);
     let first = folder.write("header.rlp", alloy_rlp::encode(&header));
     let answer = |result: &Value| json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string();
+    let first_hash = header.hash_slow();
     let raw = json!(Bytes::from(alloy_rlp::encode(&header)));
     let saved = folder.write("saved.json", answer(&raw));
     let unknown = folder.write("unknown.json", answer(&Value::Null));
@@ -294,8 +295,13 @@ async fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
         chain.refused("data", &arguments, "block 5, whose body is not known");
     }
     // A call knows the parent's hash, which the first header names, and none before.
-    let options = NodeOptions::new(file, chain.folder.path("data"));
+    let mut options = NodeOptions::new(file, chain.folder.path("data"));
+    options.ports.metrics = Some(([127, 0, 0, 1], 0).into());
     let node = Node::start(options).await.expect("started");
+    let metrics = node.metrics_addr.expect("it is offered");
+    let (_, shown) = crate::metrics::request(metrics, "GET", "/metrics", "", b"").await;
+    let shown = String::from_utf8(shown).expect("text");
+    assert!(shown.contains("deponent_block_number{block=\"oldest_state\"} 5"), "{shown}");
     let mut client = Client::connect(&node.http_addr.to_string(), None).await.expect("connected");
     let back = |blocks: u8| {
         // NUMBER less `blocks`, BLOCKHASH, returned.
@@ -310,6 +316,21 @@ async fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
     assert!(error.to_string().contains("4444"), "{error}");
     drop(client);
     node.stop().await;
+    // The log does not call the first block the genesis.
+    let log = chain.folder.path("log");
+    let ports = ["--http.port", "0", "--authrpc.port", "0", "--ipcdisable"];
+    let mut program =
+        chain.command("data", &[&["node", "--log.file", text(&log)], &ports[..]].concat());
+    let mut program = program.stderr(std::process::Stdio::null()).spawn().expect("run");
+    let read = || fs::read_to_string(&log).unwrap_or_default();
+    while !read().contains("chain opened") {
+        assert!(program.try_wait().expect("asked").is_none(), "{}", read());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    program.kill().expect("killed");
+    program.wait().expect("it ends");
+    let first_block = format!(" chain_id=1337 first_block=5 first_hash={}", first_hash);
+    assert!(read().contains(&first_block), "{}", read());
     // The state from a pipe.
     let mut command =
         chain.command("piped", &["init", "--state", "-", "--chain", text(&chain.genesis)]);
