@@ -11,7 +11,7 @@ use super::node_args::NodeArgs;
 use super::signals::StopSignals;
 use super::stateless_args::StatelessArgs;
 use crate::ports::given_secret;
-use crate::verify::NETWORKS;
+use crate::verify::{NETWORKS, refuse_absent};
 use crate::{StatelessNode, StatelessOptions, limits};
 
 impl NodeArgs {
@@ -99,6 +99,7 @@ fn chain_of(path: &Path) -> anyhow::Result<(ChainSpec, Option<B256>)> {
     if let Some((_, id)) = named {
         return Ok((ChainSpec::from_chain_id(*id)?, None));
     }
+    refuse_absent(path)?;
     let genesis = read_genesis(path).context("--chain")?;
     let (chain, first) = StatelessOptions::of_genesis(&genesis).context("--chain")?;
     Ok((chain, Some(first)))
@@ -119,7 +120,10 @@ fn options(args: NodeArgs) -> anyhow::Result<StatelessOptions> {
 }
 
 fn announce(node: &StatelessNode) {
+    let (chain_id, sources) = (node.chain_id(), node.sources().collect::<Vec<_>>().join(","));
     tracing::info!(
+        chain_id,
+        sources,
         "Deponent {}, without a state: VALID is said of descendants of the anchor alone",
         crate::console::VERSION
     );

@@ -124,6 +124,10 @@ impl BlockMetrics {
         }
     }
 
+    pub(super) fn invalid(&self) {
+        self.invalid.inc();
+    }
+
     fn ran(&self, figures: &BlockFigures) {
         let BlockFigures { gas_used, transactions, timings, waited, reads, .. } = *figures;
         let Timings { recovery, parent, execution, root, catching_up, journal, witness, .. } =

@@ -22,7 +22,7 @@ use rpc::{Code, Error};
 pub(crate) use answers::{CodesSent, Wire};
 pub(crate) use blocks::MetricsObserver;
 pub(crate) use port::MetricsPort;
-pub(crate) use scrape::NodeState;
+pub(crate) use scrape::{NodeState, Output, chain_metrics};
 
 use answers::AnswerMetrics;
 use blocks::BlockMetrics;
@@ -117,6 +117,11 @@ impl Metrics {
             let labels = [("method", method), ("code", code_name(error))];
             self.call_errors.get_or_create(&labels).inc();
         }
+    }
+
+    /// Counts a payload that is invalid, of a node whose engine does not tell of it.
+    pub(crate) fn invalid_block(&self) {
+        self.blocks.invalid();
     }
 
     /// Counts a request for a resource.

@@ -78,7 +78,8 @@ impl NodeState {
         let progress = self.engine.progress().ok().flatten();
         let head_number = number(head);
         let highest = progress.map(|progress| progress.highest).or(head_number);
-        let numbers = [
+        let record = self.engine.block(head).ok().flatten();
+        let heads = [
             ("head", head_number),
             ("safe", safe.and_then(number)),
             ("finalized", finalized.and_then(number)),
@@ -86,18 +87,8 @@ impl NodeState {
             ("oldest_state", Some(self.engine.oldest_state())),
             ("highest_known", highest),
         ];
-        let labels = numbers.map(|(block, _)| [("block", block)]);
-        let numbers = labels.iter().zip(numbers);
-        let rows: Vec<Row<'_>> = numbers
-            .filter_map(|(labels, (_, number))| Some((&labels[..], number? as f64)))
-            .collect();
-        out.gauge("deponent_block_number", "Numbers of blocks, by what they are", &rows)?;
-        let is_syncing = f64::from(progress.is_some());
-        out.gauge("deponent_syncing", "1 while the chain is behind, else 0", &one(is_syncing))?;
-        let record = self.engine.block(head).ok().flatten();
         let time = record.map_or(0, |record| record.block.header.timestamp);
-        let help = "Time of the head, since 1970";
-        out.gauge("deponent_head_timestamp_seconds", help, &one(time as f64))
+        chain_metrics(out, &heads, progress.is_some(), time)
     }
 
     fn persistence(&self, out: &mut Output<'_>) -> fmt::Result {
@@ -152,6 +143,27 @@ impl NodeState {
     }
 }
 
+/// The numbers of blocks by what they are, whether the chain is behind, and the head's time: the
+/// same of a node with a state and one without.
+pub(crate) fn chain_metrics(
+    out: &mut Output<'_>,
+    numbers: &[(&'static str, Option<u64>)],
+    is_syncing: bool,
+    head_time: u64,
+) -> fmt::Result {
+    let labels: Vec<_> = numbers.iter().map(|(block, _)| [("block", *block)]).collect();
+    let rows: Vec<Row<'_>> = labels
+        .iter()
+        .zip(numbers)
+        .filter_map(|(labels, (_, number))| Some((&labels[..], (*number)? as f64)))
+        .collect();
+    out.gauge("deponent_block_number", "Numbers of blocks, by what they are", &rows)?;
+    let is_syncing = f64::from(is_syncing);
+    out.gauge("deponent_syncing", "1 while the chain is behind, else 0", &one(is_syncing))?;
+    let help = "Time of the head, since 1970";
+    out.gauge("deponent_head_timestamp_seconds", help, &one(head_time as f64))
+}
+
 fn follow(out: &mut Output<'_>, backfill: &Backfill) -> fmt::Result {
     let figures = backfill.figures();
     let labels: Vec<_> = figures.iter().map(|(name, _)| [("upstream", *name)]).collect();
@@ -170,9 +182,7 @@ fn follow(out: &mut Output<'_>, backfill: &Backfill) -> fmt::Result {
     counter("deponent_follow_lies", help, |figures| figures.lies)?;
     let help = "Requests that an upstream has not answered, or with an error";
     counter("deponent_follow_errors", help, |figures| figures.errors)?;
-    let left = backfill.progress().map_or(0, |progress| {
-        progress.target.map_or(0, |target| target.saturating_sub(progress.ran))
-    });
+    let left = backfill.progress().map_or(0, |progress| progress.missing_blocks());
     let help = "Blocks of a gap that have not run";
     out.gauge("deponent_follow_missing_blocks", help, &one(left as f64))
 }
@@ -249,17 +259,17 @@ fn disk_use(chain: &Path) -> [DiskUse; PARTS.len()] {
 }
 
 /// Labels and a value.
-type Row<'r> = (&'r [(&'r str, &'r str)], f64);
+pub(crate) type Row<'r> = (&'r [(&'r str, &'r str)], f64);
 
-const fn one(value: f64) -> [Row<'static>; 1] {
+pub(crate) const fn one(value: f64) -> [Row<'static>; 1] {
     [(&[], value)]
 }
 
 /// Where metrics are written.
-struct Output<'e>(DescriptorEncoder<'e>);
+pub(crate) struct Output<'e>(pub(crate) DescriptorEncoder<'e>);
 
 impl Output<'_> {
-    fn gauge(&mut self, name: &str, help: &str, rows: &[Row<'_>]) -> fmt::Result {
+    pub(crate) fn gauge(&mut self, name: &str, help: &str, rows: &[Row<'_>]) -> fmt::Result {
         let mut family = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
         rows.iter().try_for_each(|(labels, value)| match labels {
             [] => family.encode_gauge(value),

@@ -308,7 +308,6 @@ impl Sum {
 
     /// Megabytes, and megabytes at most.
     fn megabytes(self) -> (Option<f64>, Option<f64>) {
-        let megabytes = |bytes: usize| (bytes as f64 / 1e3).round() / 1e3;
         match self {
             Self::Exactly(bytes) => (Some(megabytes(bytes)), None),
             Self::AtMost(bytes) => (None, Some(megabytes(bytes))),
@@ -317,28 +316,33 @@ impl Sum {
     }
 }
 
+/// Megabytes, to a thousandth.
+pub(crate) fn megabytes(bytes: usize) -> f64 {
+    (bytes as f64 / 1e3).round() / 1e3
+}
+
 /// Millions of gas a second.
-fn mgas_per_s(gas_used: u64, total: Duration) -> f64 {
+pub(crate) fn mgas_per_s(gas_used: u64, total: Duration) -> f64 {
     let seconds = total.as_secs_f64().max(1e-6);
     rounded(gas_used as f64 / 1e6 / seconds)
 }
 
 /// To one place after the point.
-fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
 /// The first four and the last two bytes.
-fn short(hash: B256) -> String {
+pub(crate) fn short(hash: B256) -> String {
     let digits = alloy_primitives::hex::encode(hash);
     format!("0x{}..{}", &digits[..8], &digits[60..])
 }
 
 /// How long ago a block's time was.
-struct Age(Option<Duration>);
+pub(crate) struct Age(Option<Duration>);
 
 impl Age {
-    fn of(timestamp: u64) -> Self {
+    pub(crate) fn of(timestamp: u64) -> Self {
         let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(timestamp));
         Self(time.and_then(|time| time.elapsed().ok()))
     }

@@ -6,7 +6,7 @@ mod slow_blocks;
 
 use engine::{ChainEvent, WitnessSize};
 
-pub(crate) use block_log::BlockLog;
+pub(crate) use block_log::{Age, BlockLog, megabytes, mgas_per_s, rounded, short};
 pub(crate) use condition::{ClientWatch, Detail, NodeCondition};
 pub(crate) use slow_blocks::SlowBlocks;
 

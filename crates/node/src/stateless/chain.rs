@@ -4,6 +4,7 @@
 //! Nothing here reads a clock, a file or a socket: callers say what time it is.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -92,6 +93,33 @@ pub(crate) enum Job {
     Check { block: Arc<SealedBlock>, parent: Box<Header> },
     /// It is to be verified.
     Verify { block: Arc<SealedBlock>, given: GivenWitness },
+}
+
+/// A thing that all sources were asked for, and that none has given.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Lacking {
+    /// Its block's hash.
+    pub(crate) hash: B256,
+    /// Its block's number, where it is known.
+    pub(crate) number: Option<u64>,
+    /// Whether it is the block itself, and not its witness.
+    pub(crate) is_block: bool,
+    /// How long they were asked for it.
+    pub(crate) since: Duration,
+}
+
+impl fmt::Display for Lacking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hash, number, is_block, .. } = self;
+        let block = match number {
+            Some(number) => format!("block {number} ({hash})"),
+            None => format!("block {hash}"),
+        };
+        match is_block {
+            true => write!(f, "{block} is missing, and no source gives it"),
+            false => write!(f, "no source gives the witness of {block}"),
+        }
+    }
 }
 
 /// A fork choice that contradicts what is known.
@@ -480,6 +508,30 @@ impl Chain {
             }
         }
         Err(earliest)
+    }
+
+    /// The block that no source has given, though all were asked for it for a while; where there is
+    /// none, the witness of the next block.
+    pub(crate) fn lacking(&self, now: Instant) -> Option<Lacking> {
+        let lacks = |hash: B256, number: Option<u64>| {
+            let waiting = &self.waiting[&hash];
+            let since = waiting.fetch.lacking(now)?;
+            let is_block = waiting.block.is_none();
+            let has_witness = waiting.witness.is_some() || waiting.is_being_judged;
+            (is_block || !has_witness).then_some(Lacking { hash, number, is_block, since })
+        };
+        let unlinked = self.waiting.iter().filter(|(_, waiting)| waiting.link.is_none());
+        let longest = unlinked.filter_map(|(hash, _)| lacks(*hash, self.number_above(hash)));
+        longest.max_by_key(|lacking| lacking.since).or_else(|| {
+            let mut next = self.nearest().into_iter().filter(|(_, depth)| *depth == 0);
+            next.find_map(|(hash, _)| lacks(hash, Some(self.waiting[&hash].link?.number)))
+        })
+    }
+
+    /// The number of a block of which there is no more than the hash, by its child.
+    fn number_above(&self, hash: &B256) -> Option<u64> {
+        let child = self.children.get(hash)?.first()?;
+        self.waiting.get(child)?.link?.number.checked_sub(1)
     }
 
     /// The sources as far as a block is concerned that is fetched.

@@ -10,6 +10,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::metrics::Metrics;
+
 /// A value by a label whose values are known at the start.
 type Counted = Family<[(&'static str, String); 1], Counter>;
 
@@ -26,10 +28,12 @@ pub(crate) struct StatelessCounts {
     head: Gauge<u64, AtomicU64>,
     /// The names of the sources.
     sources: Vec<String>,
+    /// The counts of every node.
+    metrics: Arc<Metrics>,
 }
 
 impl StatelessCounts {
-    pub(crate) fn new(sources: Vec<String>) -> Arc<Self> {
+    pub(crate) fn new(sources: Vec<String>, metrics: Arc<Metrics>) -> Arc<Self> {
         let (blocks, bytes, refused, failed) = Default::default();
         let counts = Self {
             blocks,
@@ -41,6 +45,7 @@ impl StatelessCounts {
             waiting: Gauge::default(),
             head: Gauge::default(),
             sources,
+            metrics,
         };
         // A rate needs a value before the first event.
         for verdict in ["valid", "invalid"] {
@@ -54,9 +59,9 @@ impl StatelessCounts {
         Arc::new(counts)
     }
 
-    /// All of them, for the port of metrics.
-    pub(crate) fn registry(&self) -> Registry {
-        let mut registry = Registry::with_prefix("deponent_stateless");
+    /// Adds all of them to those of the port of metrics.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("deponent_stateless");
         for (name, help, family) in [
             ("blocks", BLOCKS, &self.blocks),
             ("witnesses_refused", REFUSED, &self.refused),
@@ -73,7 +78,6 @@ impl StatelessCounts {
         }
         registry.register("waiting_blocks", WAITING_BLOCKS, self.waiting.clone());
         registry.register("head_number", HEAD, self.head.clone());
-        registry
     }
 
     fn label(&self, source: usize) -> [(&'static str, String); 1] {
@@ -93,6 +97,7 @@ impl StatelessCounts {
 
     pub(crate) fn invalid(&self) {
         self.judged("invalid");
+        self.metrics.invalid_block();
     }
 
     /// A witness of so many bytes came from a source.

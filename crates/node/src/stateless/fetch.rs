@@ -80,6 +80,13 @@ impl Fetch {
         Ok(())
     }
 
+    /// For how long all sources were asked in vain, once that is long.
+    pub(crate) fn lacking(&self, now: Instant) -> Option<Duration> {
+        let since = now.saturating_duration_since(self.since);
+        let is_vain = self.offers.iter().all(|offer| offer.absent > 0 || offer.bad > 0);
+        (is_vain && since >= STATELESS_RECENT_TIME).then_some(since)
+    }
+
     /// A source has answered.
     pub(crate) fn end(&mut self, source: usize) {
         self.asked = self.asked.filter(|(asked, _)| *asked != source);

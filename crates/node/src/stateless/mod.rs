@@ -6,6 +6,7 @@ mod codes;
 mod counts;
 mod fetch;
 mod port;
+mod scrape;
 mod source;
 mod work;
 
@@ -93,9 +94,9 @@ impl StatelessNode {
     pub async fn start(options: StatelessOptions) -> anyhow::Result<Self> {
         let StatelessOptions { chain, witnesses, jwt, ports, .. } = options;
         let blocks = Chain::new(witnesses.len(), options.genesis, options.anchor);
-        let shared = Stateless::start(chain, witnesses, blocks)?;
-        let condition = Arc::new(NodeCondition::new(PathBuf::new()));
         let metrics = Arc::<Metrics>::default();
+        let shared = Stateless::start(chain, witnesses, blocks, metrics.clone())?;
+        let condition = Arc::new(NodeCondition::new(PathBuf::new()));
         let mut node = Self {
             engine_addr: ports.engine,
             http_addr: None,
@@ -115,7 +116,7 @@ impl StatelessNode {
             StatelessApi::new(shared.clone(), condition.clone(), metrics.clone(), is_engine)
         };
         if let Some(address) = ports.metrics {
-            let port = MetricsPort::of(metrics.clone(), shared.counts.registry());
+            let port = MetricsPort::of(metrics.clone(), scrape::registry(&shared));
             let listening = node.ports.listen_for_scrapes(address, ports.metrics_origins, port);
             node.metrics_addr = Some(listening.await?);
         }
@@ -134,6 +135,16 @@ impl StatelessNode {
             node.ipc_path = Some(path);
         }
         Ok(node)
+    }
+
+    /// The id of its chain.
+    pub fn chain_id(&self) -> u64 {
+        self.work.0.spec.chain_id()
+    }
+
+    /// The names of its sources, without secrets.
+    pub fn sources(&self) -> impl Iterator<Item = &str> {
+        self.work.0.sources.iter().map(|source| &*source.name)
     }
 
     /// Stops listening, lets running calls finish, and returns when they have.

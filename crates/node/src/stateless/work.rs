@@ -17,7 +17,7 @@ use execution::{
 use rpc::LogThrottle;
 use witness::StateError;
 
-use super::chain::{Chain, GivenWitness, Job};
+use super::chain::{Chain, GivenWitness, Job, Lacking};
 use super::codes::RecentCodes;
 use super::counts::StatelessCounts;
 use super::fetch::Fetched;
@@ -27,6 +27,8 @@ use crate::limits::{
     STATELESS_ANSWER_BYTES, STATELESS_CALL_TIME, STATELESS_CODE_BYTES, STATELESS_FAILED_PAUSE,
     STATELESS_LONGEST_PAUSE,
 };
+use crate::metrics::Metrics;
+use crate::observe::{Age, megabytes, mgas_per_s, rounded, short};
 
 /// The parts that ports and threads share.
 #[derive(Debug)]
@@ -40,6 +42,20 @@ pub(crate) struct Stateless {
     codes: Mutex<RecentCodes>,
     is_stopping: AtomicBool,
     line: LogThrottle,
+    /// Blocks that were verified since the last line.
+    verified: Mutex<VerifiedBlocks>,
+    /// Of lines about what no source gives.
+    lacking: LogThrottle,
+}
+
+/// Blocks that were verified, summed.
+#[derive(Debug, Default)]
+struct VerifiedBlocks {
+    blocks: u64,
+    txs: usize,
+    gas_used: u64,
+    witness_bytes: usize,
+    took: Duration,
 }
 
 /// Why a block has no verdict after a verification.
@@ -61,17 +77,20 @@ impl Stateless {
         spec: ChainSpec,
         sources: Vec<WitnessSource>,
         chain: Chain,
+        metrics: Arc<Metrics>,
     ) -> std::io::Result<Arc<Self>> {
         let names = sources.iter().map(|source| source.name.clone()).collect();
         let shared = Arc::new(Self {
             spec,
-            counts: StatelessCounts::new(names),
+            counts: StatelessCounts::new(names, metrics),
             sources,
             chain: Mutex::new(chain),
             changed: Condvar::new(),
             codes: Mutex::new(RecentCodes::new(STATELESS_CODE_BYTES)),
             is_stopping: AtomicBool::new(false),
             line: LogThrottle::default(),
+            verified: Mutex::default(),
+            lacking: LogThrottle::minutely(),
         });
         let spawn = |name: &str, run: Box<dyn FnOnce(&Self) + Send>| {
             let shared = shared.clone();
@@ -144,8 +163,10 @@ impl Stateless {
                 match chain.next_job() {
                     Some(job) => job,
                     None => {
+                        let lacking = chain.lacking(Instant::now());
                         let waited = self.changed.wait_timeout(chain, IDLE_TIME);
                         drop(waited.expect("nothing panics while it is locked"));
+                        lacking.into_iter().for_each(|lacking| self.say_lacking(&lacking));
                         continue;
                     }
                 }
@@ -182,15 +203,7 @@ impl Stateless {
             Ok(parent) => {
                 let took = begun.elapsed();
                 self.counts.verified(took, waited);
-                if let Some(blocks) = self.line.count() {
-                    let (ms, waited_ms) = (took.as_millis() as u64, waited.as_millis() as u64);
-                    let (source, gas) = (&self.sources[source].name, block.header.gas_used);
-                    let transactions = block.body.transactions.len();
-                    tracing::info!(
-                        number, %hash, blocks, transactions, gas, bytes, waited_ms, ms, source,
-                        "block verified"
-                    );
-                }
+                self.say_verified(block, (took, waited), (source, bytes));
                 self.change(|chain, _| {
                     chain.trust(source);
                     chain.judge(block, Ok(parent));
@@ -205,6 +218,61 @@ impl Stateless {
                     "a witness was refused: it is asked for again"
                 );
                 self.change(|chain, now| chain.refuse(&hash, source, now));
+            }
+        }
+    }
+
+    /// Writes a line about the blocks that were verified, at most one a second: with the names that
+    /// a node with a state has for them.
+    fn say_verified(
+        &self,
+        block: &SealedBlock,
+        (took, waited): (Duration, Duration),
+        (source, bytes): (usize, usize),
+    ) {
+        let mut sum = self.verified.lock().expect("nothing panics while it is locked");
+        sum.blocks += 1;
+        sum.txs += block.body.transactions.len();
+        sum.gas_used += block.header.gas_used;
+        sum.witness_bytes += bytes;
+        sum.took += took;
+        if !self.line.is_due() {
+            return;
+        }
+        let VerifiedBlocks { blocks, txs, gas_used, witness_bytes, took } =
+            std::mem::take(&mut *sum);
+        drop(sum);
+        let (number, hash) = (block.header.number, short(block.hash()));
+        let (ms, mgas_per_s) = (rounded(took.as_secs_f64() * 1e3), mgas_per_s(gas_used, took));
+        let (witness_mb, waited_ms) = (megabytes(witness_bytes), waited.as_millis() as u64);
+        let (age, source) = (Age::of(block.header.timestamp), &self.sources[source].name);
+        if blocks == 1 {
+            tracing::info!(
+                number, %hash, txs, gas_used, mgas_per_s, ms, witness_mb, waited_ms, %age, source,
+                "block VALID"
+            );
+        } else {
+            tracing::info!(
+                blocks, number, %hash, txs, gas_used, mgas_per_s, ms, witness_mb, waited_ms, %age,
+                source, "blocks VALID"
+            );
+        }
+    }
+
+    /// Says once a minute what no source gives.
+    fn say_lacking(&self, lacking: &Lacking) {
+        if self.lacking.is_due() {
+            let (hash, number) = (lacking.hash, lacking.number);
+            let seconds = lacking.since.as_secs();
+            match lacking.is_block {
+                true => tracing::warn!(
+                    %hash, number, seconds,
+                    "a block is missing, and no source gives it: name one in --witnesses that has \
+                     blocks, or an anchor nearer to the head (--stateless.anchor)"
+                ),
+                false => tracing::warn!(
+                    %hash, number, seconds, "no source gives the witness of a block"
+                ),
             }
         }
     }

@@ -153,7 +153,7 @@ async fn chain_of_all_forks() -> (TestNode, Vec<(Fork, Value)>) {
     (node, blocks)
 }
 
-async fn genesis_hash(node: &mut TestNode) -> Value {
+pub(crate) async fn genesis_hash(node: &mut TestNode) -> Value {
     let first = node.public("eth_getBlockByNumber", json!(["0x0", false])).await;
     first.expect("a block")["hash"].clone()
 }
@@ -260,7 +260,7 @@ async fn blocks_of_our_node_are_verified_over_every_way_to_it() {
     }
 }
 
-fn text(value: &Value) -> &str {
+pub(crate) fn text(value: &Value) -> &str {
     value.as_str().expect("a text")
 }
 
@@ -304,7 +304,13 @@ async fn a_payload_without_a_witness_is_syncing_and_valid_once_it_came() {
     let hash = envelope["executionPayload"]["blockHash"].clone();
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().to_str().expect("UTF-8");
-    let mut test = StatelessTest::start(&genesis_of_osaka(), &[place]).await;
+    let free = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let set = |options: &mut StatelessOptions| options.ports.metrics = Some(free);
+    let mut test = StatelessTest::start_with(&genesis_of_osaka(), &[place], set).await;
+    let scraped = scraped(&test).await;
+    for line in ["deponent_syncing 1", "deponent_head_timestamp_seconds 0"] {
+        assert!(scraped.lines().any(|told| told.starts_with(line)), "{line}: {scraped}");
+    }
 
     // Before the first fork choice nothing is known to be valid, and nothing waits.
     assert_eq!(test.send(OSAKA, &envelope).await["status"], "SYNCING");
@@ -321,9 +327,28 @@ async fn a_payload_without_a_witness_is_syncing_and_valid_once_it_came() {
     let witness = witness_of(&mut node, &hash).await;
     let file = folder.path().join(format!("{}.json", text(&hash)));
     std::fs::write(file, json_of(&witness).to_string().into_bytes()).expect("written");
+    let scraped = self::scraped(&test).await;
+    let highest = "deponent_block_number{block=\"highest_known\"} 1";
+    assert!(scraped.lines().any(|told| told.starts_with(highest)), "{scraped}");
     test.adopt(OSAKA, &envelope).await;
     assert_eq!(test.public("eth_syncing", json!([])).await, Ok(json!(false)));
+    let scraped = self::scraped(&test).await;
+    for line in [
+        "deponent_syncing 0",
+        "deponent_head_timestamp_seconds 1",
+        "deponent_block_number{block=\"head\"} 1",
+        highest,
+    ] {
+        assert!(scraped.lines().any(|told| told.starts_with(line)), "{line}: {scraped}");
+    }
     test.node.stop().await;
+}
+
+/// The metrics of a node that has a port of them.
+async fn scraped(test: &StatelessTest) -> String {
+    let address = test.node.metrics_addr.expect("a port");
+    let (_, text) = crate::metrics::request(address, "GET", "/metrics", "", b"").await;
+    String::from_utf8(text).expect("UTF-8")
 }
 
 /// All ways in which a witness can be no good, each once and each for good.
@@ -886,98 +911,13 @@ async fn geth_is_a_source_of_witnesses() {
     nodes.stop().await;
 }
 
-/// The program itself: its flags, its status over the socket, and its end.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_program_runs_without_files() {
-    let mut node = TestNode::start(genesis_of_osaka()).await;
-    let envelope = node.extend(OSAKA, 1, &[]).await;
-    let dir = tempfile::tempdir().expect("a directory");
-    let place = |name: &str| dir.path().join(name).display().to_string();
-    std::fs::write(place("genesis.json"), genesis_of_osaka().to_string()).expect("written");
-    std::fs::write(place("jwt.hex"), hex::encode([7; 32])).expect("written");
-    let url = format!("http://{}", node.node.http_addr);
-    let program = env!("CARGO_BIN_EXE_deponent");
-    let mut command = std::process::Command::new(program);
-    command.args(["node", "--stateless", "--http=false", "--authrpc.port", "0"]);
-    command.args(["--chain", &place("genesis.json"), "--authrpc.jwtsecret", &place("jwt.hex")]);
-    command.args(["--ipcpath", &place("node.ipc"), "--witnesses", &url, "--txpool.memory", "1M"]);
-    command.env("RUST_LOG", "info").env("NO_COLOR", "1").current_dir(dir.path());
-    let mut child = command.stderr(std::process::Stdio::piped()).spawn().expect("it runs");
-    let log = std::io::BufReader::new(child.stderr.take().expect("piped"));
-    let mut lines = std::io::BufRead::lines(log).map_while(Result::ok);
-    let warned = lines.by_ref().find(|line| line.contains("WARN")).expect("a warning");
-    assert!(warned.contains("--txpool.memory"), "{warned}");
-    lines.by_ref().find(|line| line.contains("on a Unix socket")).expect("it listens");
-    let log = std::thread::spawn(move || lines.collect::<Vec<_>>());
-
-    let unix = format!("unix:{}", place("node.ipc"));
-    let mut client = Client::connect(&unix, None).await.expect("a connection");
-    let hash = envelope["executionPayload"]["blockHash"].clone();
-    let genesis = genesis_hash(&mut node).await;
-    for (method, params) in [
-        ("engine_forkchoiceUpdatedV3", json!([state(&genesis), null])),
-        ("engine_newPayloadV4", new_payload(4, &envelope)),
-        ("engine_forkchoiceUpdatedV3", json!([state(&hash), null])),
-    ] {
-        let answer: Value = client.call(method, params).await.expect("an answer");
-        assert!(answer.to_string().contains("\"VALID\""), "{method}: {answer}");
-    }
-    let shown = std::process::Command::new(program)
-        .args(["status", "--ipcpath", &place("node.ipc")])
-        .output()
-        .expect("it runs");
-    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-    for words in ["ready             yes", text(&hash), "anchor", "sources"] {
-        assert!(shown.contains(words), "{words}: {shown}");
-    }
-    drop(client);
-    let id = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("a signal");
-    assert!(child.wait().expect("it ends").success(), "{:?}", log.join());
-    let mut left: Vec<_> = std::fs::read_dir(dir.path())
-        .expect("a directory")
-        .map(|file| file.expect("a file").file_name())
-        .collect();
-    left.sort();
-    assert_eq!(left, ["genesis.json", "jwt.hex"], "it leaves no file");
-}
-
-#[test]
-fn flags_that_make_no_sense_are_refused() {
-    let check = |args: &[&str], words: &str| {
-        let program = env!("CARGO_BIN_EXE_deponent");
-        let output = std::process::Command::new(program).arg("node").args(args).output();
-        let output = output.expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-        assert!(said.contains(words), "{args:?}: {said}");
-    };
-    let url = "--witnesses=http://127.0.0.1:1";
-    check(&["--stateless"], "--stateless needs --witnesses SOURCES");
-    check(&["--stateless", url], "--stateless needs --chain");
-    check(&["--stateless", url, "--chain", "sepolia"], "--authrpc.jwtsecret FILE");
-    check(&["--stateless", url, "--datadir", "x"], "leave out --datadir");
-    check(&["--stateless", url, "--testing"], "--testing needs a state");
-    check(&["--stateless", url, "--follow", "http://127.0.0.1:1"], "leave out --follow");
-    check(&["--stateless", url, "--journal.sync"], "--journal.sync needs a state");
-    check(&[url, "--datadir", "x"], "--witnesses is for --stateless");
-    check(&["--stateless", "--witnesses", "ftp://x"], "expected a URL (http, https, ws or wss)");
-    let anchor = "--stateless.anchor";
-    check(&["--stateless", url, anchor, "0x12"], "expected the hash of a block");
-    check(&[anchor, &format!("0x{}", "ab".repeat(32)), "--datadir", "x"], "is for --stateless");
-}
-
 /// The page for operators lists every metric of the port.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_metrics_are_on_the_page() {
     let free = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
     let set = |options: &mut StatelessOptions| options.ports.metrics = Some(free);
     let test = StatelessTest::start_with(&genesis_of_osaka(), &["127.0.0.1:1"], set).await;
-    let address = test.node.metrics_addr.expect("a port").to_string();
-    let mut client = Client::connect(&address, None).await.expect("a connection");
-    let get = rpc::rest::Method::GET;
-    let reply = client.request(get, "/metrics", rpc::rest::HeaderMap::new(), Vec::new()).await;
-    let scraped = String::from_utf8(reply.expect("an answer").body.to_vec()).expect("UTF-8");
+    let scraped = scraped(&test).await;
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/stateless-node.md");
     let page = std::fs::read_to_string(page).expect("a page");
     let mut on_page: Vec<&str> = page

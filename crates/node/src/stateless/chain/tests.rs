@@ -223,3 +223,41 @@ fn the_oldest_verdicts_are_forgotten_but_not_those_of_the_heads() {
     chain.add(stray, now);
     assert_eq!(chain.next_task(0, now), Err(None));
 }
+
+#[test]
+fn what_no_source_gives_is_named_once_all_were_asked_for_a_while() {
+    let first = first();
+    let one = block(&first, 1);
+    let two = block(&one, 2);
+    let three = block(&two, 3);
+    let mut chain = Chain::new(2, None, Some(first.hash()));
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    chain.add(three, start);
+    let absent = |chain: &mut Chain, source, now| {
+        while let Ok(task) = chain.next_task(source, now) {
+            chain.take(source, task, Fetched::Absent, now);
+        }
+    };
+    absent(&mut chain, 0, start);
+    assert_eq!(chain.lacking(at(60)), None, "the other source was not asked");
+    absent(&mut chain, 1, at(2));
+    assert_eq!(chain.lacking(at(11)), None, "it may come");
+    let hash = two.hash();
+    let since = Duration::from_secs(12);
+    let lacking = Lacking { hash, number: Some(2), is_block: true, since };
+    let words = format!("block 2 ({hash}) is missing, and no source gives it");
+    assert_eq!(chain.lacking(at(12)).map(|lacking| lacking.to_string()), Some(words));
+    assert_eq!(chain.lacking(at(12)), Some(lacking));
+    // The blocks come from the consensus client, and no witness comes.
+    chain.add(two, at(13));
+    chain.add(one.clone(), at(13));
+    assert_eq!(chain.lacking(at(26)), None, "no witness was asked for");
+    for source in [0, 1] {
+        for seconds in [14, 20] {
+            absent(&mut chain, source, at(seconds));
+        }
+    }
+    let words = format!("no source gives the witness of block 1 ({})", one.hash());
+    assert_eq!(chain.lacking(at(26)).map(|lacking| lacking.to_string()), Some(words));
+}

@@ -1,6 +1,7 @@
 //! The methods of a node without a state.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use alloy_primitives::{B256, U64};
 use alloy_rpc_types_engine::ForkchoiceState;
@@ -393,9 +394,10 @@ pub(super) fn why_not_ready(api: &StatelessApi) -> Vec<String> {
             "the head that the consensus client chose is not verified yet: {waiting} blocks wait \
              for their witness or their ancestors"
         ));
+        reasons.extend(chain.lacking(Instant::now()).map(|lacking| lacking.to_string()));
     }
     drop(chain);
-    reasons.extend(api.condition.client_missing(std::time::Instant::now()));
+    reasons.extend(api.condition.client_missing(Instant::now()));
     reasons
 }
 
