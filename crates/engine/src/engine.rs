@@ -16,9 +16,10 @@ use crate::error::{Error, NO_PANIC};
 use crate::limits;
 use crate::options::EngineOptions;
 use crate::read::view::StateView;
-use crate::shared::Shared;
+use crate::shared::{Chain, Shared};
 use crate::witnesses::assemble::Witnesses;
 use crate::witnesses::assembled::Assembled;
+use alloy_consensus::Header;
 use alloy_primitives::B256;
 use execution::{ChainSpec, CodeCache, InvalidBlock, PublicKey, SealedBlock, Signer, Transaction};
 use state::{Database, MemoryDisk};
@@ -266,6 +267,34 @@ impl Engine {
     pub fn persist(&self) -> Result<(), Error> {
         self.after.flush();
         self.shared.chain.check()
+    }
+
+    /// Number and hash of the next header that is wanted from before the first block of a chain
+    /// that begins with a state: the first 255 blocks after it may ask for hashes from before it
+    /// (`BLOCKHASH`). `None` where none is.
+    pub fn wanted_header(&self) -> Option<(u64, B256)> {
+        self.shared.chain.before.wanted()
+    }
+
+    /// Keeps headers from before the first block, durably, as long as each is the one that is
+    /// wanted. How many were.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn add_headers(&self, headers: Vec<Header>) -> Result<usize, Error> {
+        let Chain { before, database, .. } = &self.shared.chain;
+        let mut count = 0;
+        for header in headers {
+            if !before.add(database, header)? {
+                break;
+            }
+            count += 1;
+        }
+        if count > 0 {
+            // A block that needs them runs again after a crash.
+            database.persist()?;
+        }
+        Ok(count)
     }
 
     /// Forgets the versions that are too old by the options, and deletes what only they need.

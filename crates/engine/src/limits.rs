@@ -255,5 +255,8 @@ pub const REMOTE_SEARCH_KEYS: u64 = 14 << (4 * REMOTE_SEARCH_NIBBLES);
 /// Longest RLP of a trie node, in bytes: a branch with sixteen hashes and no value.
 pub(crate) const NODE_BYTES: usize = 3 + 16 * 33 + 1;
 
+/// Ancestors whose hashes a block may ask for (`BLOCKHASH`), its parent among them.
+pub(crate) const BLOCK_HASHES: u64 = 256;
+
 /// Longest RLP of a header, in bytes: Amsterdam's have less than 800, its extra data 32.
 pub(crate) const HEADER_BYTES: usize = 1024;

@@ -2,6 +2,7 @@
 //! flags by which background work gives way.
 
 use crate::chain::bad::BadBlocks;
+use crate::chain::before::Before;
 use crate::chain::events::EventListeners;
 use crate::chain::floors::Floors;
 use crate::chain::persisted::PersistedHeads;
@@ -39,6 +40,8 @@ pub(crate) struct Chain {
     pub(crate) database: Arc<Database>,
     /// The state after the first block, where that is elsewhere.
     pub(crate) remote: Option<Arc<Remote>>,
+    /// The headers before the first block.
+    pub(crate) before: Before,
     pub(crate) slots: SlotCache,
     tree: RwLock<BlockTree>,
     floors: Mutex<Floors>,
@@ -75,7 +78,10 @@ impl Chain {
         heads: Heads,
         remote: Option<Arc<Remote>>,
     ) -> Result<Self, Error> {
+        let first = stored_link(&database, &heads.genesis)?;
+        let first = first.ok_or(Error::UnknownBlock(heads.genesis))?;
         let chain = Self {
+            before: Before::open(&database, first)?,
             tree: RwLock::new(BlockTree::new(database.clone(), heads)?),
             slots: SlotCache::default(),
             floors: Mutex::new(Floors::of(&database)),
@@ -156,6 +162,7 @@ impl Chain {
                 let link = (header.number, header.parent_hash);
                 Ok(remote.reaches(header.number).then_some(link))
             }
+            (None, None) => Ok(self.before.link(hash)),
             (link, _) => Ok(link),
         }
     }
@@ -164,6 +171,7 @@ impl Chain {
     pub(crate) fn ancestor_rlp(&self, hash: &B256) -> Result<Option<Bytes>, Error> {
         match (self.header_rlp(hash)?, &self.remote) {
             (None, Some(remote)) => Ok(Some(remote.header(*hash)?.1)),
+            (None, None) => Ok(self.before.rlp(hash)),
             (rlp, _) => Ok(rlp),
         }
     }

@@ -1,5 +1,6 @@
 //! Gaps of a chain, found and filled one after the other.
 
+use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -8,10 +9,12 @@ use engine::{ChainEvent, Engine, Missing, MissingBlock};
 use rpc::LogThrottle;
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::sleep;
 
 use crate::chain_check::check_chains;
 use crate::descent::{Descent, DescentEnd};
 use crate::figures::UpstreamFigures;
+use crate::first_headers::FirstHeaders;
 use crate::forward::{Forward, ForwardEnd};
 use crate::route::Route;
 use crate::status::{Progress, SharedProgress, Stage};
@@ -50,6 +53,7 @@ impl Backfill {
             wake,
             route: Route::default(),
             errors: ErrorLog::default(),
+            first: FirstHeaders::default(),
         };
         let task = Mutex::new(Some(tokio::spawn(filler.run(stopped))));
         let _checks = check_chains(&upstreams, engine.chain().chain_id());
@@ -111,6 +115,7 @@ struct Filler {
     /// The hashes of the last gap, as far as they are known.
     route: Route,
     errors: ErrorLog,
+    first: FirstHeaders,
 }
 
 /// Says why gaps cannot be filled: each reason once, and a lasting one once a minute.
@@ -138,6 +143,15 @@ impl Filler {
     async fn run(mut self, mut stopped: watch::Receiver<bool>) {
         let mut given_up = None;
         loop {
+            tokio::select! {
+                () = self.first.ask(&self.engine, &self.upstreams) => {}
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+            }
+            let pause = self.first.pause(&self.engine);
+            let again = async || match pause {
+                Some(pause) => sleep(pause).await,
+                None => pending().await,
+            };
             let missing = self.missing().filter(|missing| given_up != Some(missing.hash));
             let Some(missing) = missing else {
                 // The reason why a gap cannot be filled stays, and so does its number.
@@ -146,6 +160,7 @@ impl Filler {
                 }
                 tokio::select! {
                     () = self.wake.notified() => continue,
+                    () = again() => continue,
                     _ = stopped.wait_for(|stopped| *stopped) => return,
                 }
             };

@@ -13,6 +13,7 @@ mod descent;
 mod error;
 mod exchange;
 mod figures;
+mod first_headers;
 mod forward;
 mod head;
 mod health;

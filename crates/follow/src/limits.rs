@@ -56,6 +56,9 @@ pub const BLOCKS_A_HEAD: u64 = 64;
 /// Pause between two lines of the log about the same.
 pub const LOG_PAUSE: Duration = Duration::from_secs(10);
 
+/// Pause between two questions for the headers before the first block.
+pub const FIRST_HEADERS_PAUSE: Duration = Duration::from_secs(60);
+
 /// Upstreams at most: each has its connections and its metrics.
 pub const UPSTREAMS: usize = 16;
 

@@ -1,6 +1,7 @@
 //! Floor 2. The chain: its blocks, their states, the heads. Data alone, no threads.
 
 pub(crate) mod bad;
+pub(crate) mod before;
 pub(crate) mod choice;
 pub(crate) mod events;
 pub(crate) mod figures;

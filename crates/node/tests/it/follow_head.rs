@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use alloy_primitives::{B256, hex};
+use alloy_primitives::{B256, U64, hex};
 use alloy_rlp::Encodable as _;
 use alloy_rpc_types_eth::Header as RpcHeader;
 use execution::Block;
@@ -451,12 +451,9 @@ async fn geth_is_followed_over_every_transport() {
     for url in [&chain.http, &chain.websocket, &chain.ipc] {
         let dir = folder();
         let mut follower = Follower::start(dir.path(), url, &[]).await;
-        let ipc = format!("unix:{}", chain.ipc);
-        let geth = SessionClient::connect(&ipc, None).await.expect("geth");
-        let accounts: Vec<String> = geth.call("eth_accounts", json!([])).await.expect("accounts");
+        let geth = chain.session().await;
         // A contract of one zero byte: its gas tells the rules of forks apart.
-        let creation = json!([{"from": accounts[0], "data": "0x60016000f3"}]);
-        let _: Value = geth.call("eth_sendTransaction", creation).await.expect("taken");
+        create(&geth, "0x60016000f3").await;
         for _ in 0..2 {
             let latest = json!(["latest", false]);
             let head: Value = geth.call("eth_getBlockByNumber", latest).await.expect("a block");
@@ -502,34 +499,23 @@ struct DevGeth {
     http: String,
     websocket: String,
     ipc: String,
-    _program: Killed,
+    program: Killed,
 }
 
 impl DevGeth {
     /// With the genesis of `--dev`, which `is_osaka` has end with that fork.
     fn start(binary: &Path, dir: &Path, is_osaka: bool) -> Self {
+        if is_osaka {
+            init_osaka(binary, dir);
+        }
+        Self::run(binary, dir, is_osaka)
+    }
+
+    fn run(binary: &Path, dir: &Path, with_data: bool) -> Self {
         let ipc = dir.join("geth.ipc");
         let mut command = Command::new(binary);
-        if is_osaka {
-            let dumped = Command::new(binary).args(["--dev", "dumpgenesis"]).output();
-            let dumped = dumped.expect("geth runs").stdout;
-            let mut genesis: Value = serde_json::from_slice(&dumped).expect("a genesis");
-            genesis["config"].as_object_mut().expect("rules").remove("bogotaTime");
-            genesis["alloc"][DEVELOPER] = json!({"balance": "0xffffffffffffffffffff"});
-            let [file, data, key, password] =
-                ["genesis.json", "geth", "key", "password"].map(|name| dir.join(name));
-            std::fs::write(&file, genesis.to_string()).expect("written");
-            std::fs::write(&key, DEVELOPER_KEY).expect("written");
-            std::fs::write(&password, "").expect("written");
-            let run = |arguments: &[&str]| {
-                let mut command = Command::new(binary);
-                command.arg("--datadir").arg(&data).args(arguments);
-                assert!(command.output().expect("geth runs").status.success(), "{arguments:?}");
-            };
-            run(&["init", geth::path_text(&file)]);
-            let [key, password] = [&key, &password].map(|path| geth::path_text(path));
-            run(&["account", "import", "--lightkdf", "--password", password, key]);
-            command.arg("--datadir").arg(&data);
+        if with_data {
+            command.arg("--datadir").arg(dir.join("geth"));
         }
         command.args(["--dev", "--dev.period", "1", "--authrpc.addr", "127.0.0.1"]);
         command.args(["--authrpc.port", "0", "--port", "0", "--ipcpath"]).arg(&ipc);
@@ -560,9 +546,118 @@ impl DevGeth {
             http: http.expect("a port"),
             websocket: websocket.expect("a port"),
             ipc: ipc.display().to_string(),
-            _program: program,
+            program,
         }
     }
+
+    async fn session(&self) -> SessionClient {
+        SessionClient::connect(&format!("unix:{}", self.ipc), None).await.expect("geth")
+    }
+
+    /// Ends it by its own will, so that its state is whole.
+    fn stop(mut self) {
+        kill_process(Pid::from_child(&self.program.0), Signal::TERM).expect("it runs");
+        self.program.0.wait().expect("ended");
+    }
+}
+
+/// Begins geth's chain of `--dev`, ending with Osaka, in the folder `geth`, by `genesis.json`.
+fn init_osaka(binary: &Path, dir: &Path) {
+    let dumped = Command::new(binary).args(["--dev", "dumpgenesis"]).output();
+    let dumped = dumped.expect("geth runs").stdout;
+    let mut genesis: Value = serde_json::from_slice(&dumped).expect("a genesis");
+    genesis["config"].as_object_mut().expect("rules").remove("bogotaTime");
+    genesis["alloc"][DEVELOPER] = json!({"balance": "0xffffffffffffffffffff"});
+    let [file, data, key, password] =
+        ["genesis.json", "geth", "key", "password"].map(|name| dir.join(name));
+    std::fs::write(&file, genesis.to_string()).expect("written");
+    std::fs::write(&key, DEVELOPER_KEY).expect("written");
+    std::fs::write(&password, "").expect("written");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(binary);
+        command.arg("--datadir").arg(&data).args(["--state.scheme", "path"]).args(arguments);
+        assert!(command.output().expect("geth runs").status.success(), "{arguments:?}");
+    };
+    run(&["init", geth::path_text(&file)]);
+    let [key, password] = [&key, &password].map(|path| geth::path_text(path));
+    run(&["account", "import", "--lightkdf", "--password", password, key]);
+}
+
+/// Sends a transaction that creates a contract by these instructions.
+async fn create(geth: &SessionClient, code: &str) -> String {
+    let creation = json!([{"from": format!("0x{DEVELOPER}"), "data": code}]);
+    geth.call("eth_sendTransaction", creation).await.expect("taken")
+}
+
+/// The first blocks after a state ask for hashes from before it, and their witnesses have the
+/// headers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_that_begins_with_a_state_has_the_hashes_from_before_it() {
+    let Some(binary) = geth::binary() else {
+        println!("not run: no geth");
+        return;
+    };
+    let dir = folder();
+    let chain = DevGeth::start(&binary, dir.path(), true);
+    let geth = chain.session().await;
+    let number = async |geth: &SessionClient| -> u64 {
+        let number: U64 = geth.call("eth_blockNumber", json!([])).await.expect("a number");
+        number.to()
+    };
+    let start = Instant::now();
+    while number(&geth).await < 12 {
+        assert!(start.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    chain.stop();
+    let mut dump = Command::new(&binary);
+    dump.arg("--datadir").arg(dir.path().join("geth")).args(["snapshot", "dump"]);
+    let dump = dump.output().expect("geth runs").stdout;
+    let line = dump.split(|byte| *byte == b'\n').next().expect("lines");
+    let root: Value = serde_json::from_slice(line).expect("JSON");
+    let chain = DevGeth::run(&binary, dir.path(), true);
+    let geth = chain.session().await;
+    // The hash of the block eight before, in slot 0.
+    let transaction = create(&geth, "0x60084303405f5500").await;
+    let mut first = number(&geth).await;
+    loop {
+        let block = json!([U64::from(first), false]);
+        let block: Value = geth.call("eth_getBlockByNumber", block).await.expect("a block");
+        if block["stateRoot"] == root["root"] {
+            break;
+        }
+        first -= 1;
+    }
+    let header: String =
+        geth.call("debug_getRawHeader", json!([U64::from(first)])).await.expect("a header");
+    std::fs::write(dir.path().join("header"), header).expect("written");
+    std::fs::write(dir.path().join("dump"), dump).expect("written");
+    let mut init = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    init.arg("init").arg("--chain").arg(dir.path().join("genesis.json"));
+    init.arg("--state").arg(dir.path().join("dump")).arg("--header").arg(dir.path().join("header"));
+    let output = init.arg("--datadir").arg(dir.path().join("data")).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut receipt = Value::Null;
+    while receipt.is_null() {
+        assert!(start.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        receipt = geth
+            .call("eth_getTransactionReceipt", json!([transaction]))
+            .await
+            .expect("a receipt or null");
+    }
+    let asking: U64 = serde_json::from_value(receipt["blockNumber"].clone()).expect("a number");
+    assert!(asking.to::<u64>() < first + 8, "it asks for a hash from before {first}");
+    let mut follower = Follower::start(dir.path(), &chain.http, &[]).await;
+    follower.until_log(&["the headers before the first block are there"]).await;
+    let block = receipt["blockNumber"].as_str().expect("a number");
+    follower.until(block, &receipt["blockHash"]).await;
+    let slot = json!([receipt["contractAddress"], "0x0", receipt["blockNumber"]]);
+    let earlier = json!([asking - U64::from(8), false]);
+    let earlier: Value = geth.call("eth_getBlockByNumber", earlier).await.expect("a block");
+    assert_eq!(follower.ok("eth_getStorageAt", slot).await, earlier["hash"]);
+    let witness = follower.ok("debug_executionWitness", json!([receipt["blockNumber"]])).await;
+    assert_eq!(witness["headers"].as_array().expect("headers").len(), 8);
 }
 
 /// A program that is killed when this is dropped.
