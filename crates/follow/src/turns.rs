@@ -31,17 +31,15 @@ fn pause_of(upstream: &Upstream) -> Duration {
     }
 }
 
-/// Says that none may be asked, where all have failed more than once.
+/// Says that none may be asked, where all have another chain, or have failed more than once.
 pub(crate) fn say_none(upstreams: &[Upstream], log: &LogThrottle) {
-    let failures = |upstream: &Upstream| match upstream.has_other_chain() {
-        true => u32::MAX,
-        false => upstream.failures(),
-    };
-    let failures = upstreams.iter().map(failures).min().unwrap_or(0);
-    if failures > 1 && log.is_due() {
+    let (other, own): (Vec<_>, Vec<_>) = upstreams.iter().partition(|one| one.has_other_chain());
+    let failures = own.into_iter().map(Upstream::failures).min();
+    if failures.is_none_or(|failures| failures > 1) && log.is_due() {
         let again_in = format!("{:.1?}", pause(upstreams));
         tracing::warn!(
             upstreams = upstreams.len(),
+            of_other_chains = other.len(),
             failures,
             again_in,
             "no upstream of --follow answers: the gap stays until one does"

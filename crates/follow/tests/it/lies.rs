@@ -131,6 +131,17 @@ async fn an_upstream_of_another_chain_is_asked_for_nothing_until_it_has_this_one
     let says = |method: &str, _: &Value| (method == "eth_chainId").then(|| json!("0x4d"));
     let other = Server::with(&blocks).and(Manner::Says(Box::new(says)));
     let own = Server::with(&blocks[..40]);
+    {
+        // Where there is no other one, the gap stays.
+        let engine = engine();
+        let backfill = follow(&engine, &[&other]);
+        let state = || backfill.upstreams()[0].state();
+        until("it has told its chain", || state() == UpstreamState::OtherChain(77)).await;
+        choose(&engine, blocks[39].hash());
+        let waits = || backfill.progress().is_some_and(|progress| progress.upstream.is_none());
+        until("there is a gap", waits).await;
+        assert_eq!(backfill.figures()[0].1.errors, 0);
+    }
     let engine = engine();
     let backfill = follow(&engine, &[&other, &own]);
     let state = |place: usize| backfill.upstreams()[place].state();

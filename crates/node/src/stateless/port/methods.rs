@@ -389,10 +389,12 @@ pub(super) fn why_not_ready(api: &StatelessApi) -> Vec<String> {
     if chain.wanted().is_none() {
         reasons.push("no consensus client has named a head since the start".to_owned());
     } else if !chain.is_in_step() {
-        let waiting = chain.waiting_len();
+        let waiting = match chain.waiting_len() {
+            1 => "1 block waits for its witness or its ancestors".to_owned(),
+            blocks => format!("{blocks} blocks wait for their witnesses or their ancestors"),
+        };
         reasons.push(format!(
-            "the head that the consensus client chose is not verified yet: {waiting} blocks wait \
-             for their witness or their ancestors"
+            "the head that the consensus client chose is not verified yet: {waiting}"
         ));
         reasons.extend(chain.lacking(Instant::now()).map(|lacking| lacking.to_string()));
     }
