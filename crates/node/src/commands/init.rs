@@ -5,7 +5,7 @@ mod hashed;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use alloy_consensus::Header;
+use alloy_consensus::{EMPTY_ROOT_HASH, Header};
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Decodable;
 use anyhow::{Context, anyhow, bail, ensure};
@@ -82,7 +82,11 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
         Ok(reader) => {
             let root = reader.root();
             expected.check_stated(args, root)?;
-            let database = empty_database(args, Some(root))?;
+            let mut begun = Begun::open(args)?;
+            if begun.unfinished != Some(root) {
+                begun.empty(args)?;
+            }
+            let database = begun.database;
             expected.note(args, &database)?;
             remove(&args.datadir.join("init"))?;
             let (heads, accounts) = hashed::import(args, &expected, &database, reader)?;
@@ -91,13 +95,18 @@ pub(crate) fn init(args: &InitArgs) -> anyhow::Result<()> {
         }
         Err(reader) => *reader,
     };
-    let database = empty_database(args, None)?;
+    let mut begun = Begun::open(args)?;
     let options = SortOptions::new(&args.datadir.join("init"));
     let mut progress = Progress::new("sorting", None, 0);
     let sorted = SortedState::prepare_opened(reader, &options, &mut progress)?;
     progress.finish();
     // A wrong root is found before the state is built, which may take long.
-    sorted.root().map_or(Ok(()), |root| expected.check_stated(args, root))?;
+    if let Some(root) = sorted.root() {
+        expected.check_stated(args, root)?;
+        begun.check_addressed(args, root, sorted.accounts())?;
+    }
+    begun.empty(args)?;
+    let database = begun.database;
     let mut progress = Progress::counting("building", "accounts", sorted.accounts(), 0);
     let mut accounts = 0;
     let entries = sorted.entries()?.map(|entry| {
@@ -160,7 +169,8 @@ impl Expected {
             let (number, hash) = (header.number, header.hash_slow());
             bail!(
                 "the dump is of the state {root}; the header is of block {number} ({hash}), whose \
-                 state is {}: `geth snapshot dump {number}` dumps that",
+                 state is {}. Give the header of the block whose stateRoot is {root}; or, where \
+                 block {number} is one of geth's last, `geth snapshot dump {number}` dumps that",
                 header.state_root
             );
         }
@@ -199,37 +209,76 @@ impl Expected {
     }
 }
 
-/// Opens a new database; what an earlier `init` left unfinished is removed, unless it is the state
-/// with this root.
-fn empty_database(args: &InitArgs, root: Option<B256>) -> anyhow::Result<Database> {
-    let directory = args.datadir.join("chain");
-    // Nothing is read again.
-    let cache_bytes = args.storage.cache_bytes.unwrap_or(INIT_CACHE_BYTES);
-    let options = state::Options { cache_bytes, ..args.storage.database() };
-    let open = || Database::open(DirectoryDisk::open(&directory)?, &options);
-    let mut database = open()?;
-    if let Some(head) = database.heads().head {
-        bail!("{} holds a chain already, its head is {head}", args.datadir.display());
+/// The database of a chain that has not begun.
+struct Begun {
+    database: Database,
+    options: state::Options,
+    directory: PathBuf,
+    /// The root of the state that an earlier `init` has begun to build.
+    unfinished: Option<B256>,
+}
+
+impl Begun {
+    /// Refuses a chain, and a state without an end that a genesis would take the place of.
+    fn open(args: &InitArgs) -> anyhow::Result<Self> {
+        let directory = args.datadir.join("chain");
+        // Nothing is read again.
+        let cache_bytes = args.storage.cache_bytes.unwrap_or(INIT_CACHE_BYTES);
+        let options = state::Options { cache_bytes, ..args.storage.database() };
+        let database = Database::open(DirectoryDisk::open(&directory)?, &options)?;
+        if let Some(head) = database.heads().head {
+            bail!("{} holds a chain already, its head is {head}", args.datadir.display());
+        }
+        let unfinished = unfinished_state(&database)?;
+        if let Some(root) = unfinished.filter(|_| args.state.is_none()) {
+            bail!(
+                "{} has a part of the state {root}, which init --state has not finished: run that \
+                 again, or remove {} to begin with the genesis",
+                args.datadir.display(),
+                directory.display()
+            );
+        }
+        // A kill in between has left it.
+        remove(&args.datadir.join("chain.unfinished"))?;
+        Ok(Self { database, options, directory, unfinished })
     }
-    // The unfinished one is as large as the state. It is renamed while this process has it locked,
-    // and then removed: a kill in between leaves nothing under the chain's own name.
-    let unfinished = args.datadir.join("chain.unfinished");
-    let found = unfinished_state(&database)?;
-    if found.is_some() && found == root {
-        remove(&unfinished)?;
-        return Ok(database);
+
+    /// Checks that a dump which is not by hashed keys, or breaks off before that can be told, does
+    /// not take the place of the same state.
+    fn check_addressed(&self, args: &InitArgs, root: B256, accounts: u64) -> anyhow::Result<()> {
+        ensure!(
+            accounts > 0 || root == EMPTY_ROOT_HASH,
+            "the dump has the root {root} and no account. Either it was cut off: the same command \
+             with the whole dump begins, or goes on with what is there. Or {PREIMAGES}"
+        );
+        ensure!(
+            self.unfinished != Some(root),
+            "{} has a part of the state {root} from a dump by hashed keys, this one is by \
+             addresses: go on with one of `geth snapshot dump`, or remove {} to begin anew",
+            args.datadir.display(),
+            self.directory.display()
+        );
+        Ok(())
     }
-    if let Some(found) = found {
-        tracing::warn!("the unfinished state with the root {found} is removed: this is another");
+
+    /// Removes what an earlier `init` has left.
+    fn empty(&mut self, args: &InitArgs) -> anyhow::Result<()> {
+        if let Some(found) = self.unfinished.take() {
+            tracing::warn!(
+                "the unfinished state with the root {found} is removed: this is another"
+            );
+        }
+        if self.database.stats()?.nodes.kept_bytes == 0 {
+            return Ok(());
+        }
+        // It is as large as the state. It is renamed while this process has it locked, and then
+        // removed: a kill in between leaves nothing under the chain's own name.
+        let unfinished = args.datadir.join("chain.unfinished");
+        std::fs::rename(&self.directory, &unfinished)
+            .with_context(|| format!("cannot rename {}", self.directory.display()))?;
+        self.database = Database::open(DirectoryDisk::open(&self.directory)?, &self.options)?;
+        remove(&unfinished)
     }
-    if database.stats()?.nodes.kept_bytes > 0 {
-        remove(&unfinished)?;
-        std::fs::rename(&directory, &unfinished)
-            .with_context(|| format!("cannot rename {}", directory.display()))?;
-        database = open()?;
-    }
-    remove(&unfinished)?;
-    Ok(database)
 }
 
 fn state_entry(entry: SortedEntry) -> StateEntry {
@@ -245,8 +294,9 @@ fn state_entry(entry: SortedEntry) -> StateEntry {
 fn read_header(file: &Path) -> anyhow::Result<Header> {
     let context = || format!("{} is not a header's RLP, or its hex", file.display());
     let mut content = Vec::new();
-    let mut start = std::fs::File::open(file).with_context(context)?.take(HEADER_FILE_BYTES + 1);
-    start.read_to_end(&mut content).with_context(context)?;
+    let cannot_read = || format!("--header: cannot read {}", file.display());
+    let opened = std::fs::File::open(file).with_context(cannot_read)?;
+    opened.take(HEADER_FILE_BYTES + 1).read_to_end(&mut content).with_context(cannot_read)?;
     ensure!(
         content.len() as u64 <= HEADER_FILE_BYTES,
         "{} is longer than a header: {HEADER_FILE_BYTES} bytes at most",

@@ -79,7 +79,7 @@ fn a_chain_goes_on_from_a_snapshot_of_geth() {
     let other = alloy_rlp::encode(&after[0].header);
     let other = folder.write("other", other);
     let of_other = ["init", "--chain", text(&genesis), "--state", "-", "--header", text(&other)];
-    let words = format!("`geth snapshot dump {}` dumps that", after[0].header.number);
+    let words = format!("Give the header of the block whose stateRoot is {}", header.state_root);
     fails(&folder, "ours", &of_other, dump.as_bytes(), &[&words]);
     for flag in ["--nocode", "--nostorage"] {
         let without = geth.run(&data, &["snapshot", "dump", flag]);
@@ -260,6 +260,40 @@ fn a_dump_that_ends_early_goes_on_behind_it() {
         succeeds(&folder, name, &["db", "verify"], &[], "block 0");
         assert!(!folder.path(name).join("slots.spool").exists());
     }
+}
+
+/// The producer may die at any byte, also before the form of its first account is told.
+#[test]
+fn a_dump_that_ends_in_its_first_lines_keeps_what_is_there() {
+    let folder = Folder::new();
+    let mut random = Random::seeded();
+    let dump = dump(&mut random, 400, 600);
+    let whole = dump.lines.join("\n") + "\n";
+    let genesis = genesis(&folder);
+    let chain = ["--chain", text(&genesis)];
+    let batch = ["--state.batch-bytes", "16KiB"];
+    let init = [&["init", "--state", "-"], &chain[..], &batch].concat();
+    fails(&folder, "data", &init, &whole.as_bytes()[..whole.len() / 2], &["--start"]);
+    let kept = last(&folder, "data", dump.root).expect("a part of the state");
+    let root_line = dump.lines[0].len();
+    let first = dump.lines[1].len() + 1;
+    let mut ends = vec![root_line, root_line + 1, root_line + 2, root_line + first - 1];
+    ends.extend((0..4).map(|_| root_line + 2 + random.below(first - 2)));
+    for end in ends {
+        let start = &whole.as_bytes()[..end];
+        let (done, said) = run(&folder, "data", &init, start);
+        assert!(!done, "{end}: {said}");
+        assert_eq!(last(&folder, "data", dump.root), Some(kept), "{end}: {said}");
+        fails(&folder, "new", &init, start, &[]);
+    }
+    fails(&folder, "data", &init, dump.lines[0].as_bytes(), &["no account", "cut off", "goes on"]);
+    // Neither the genesis's own state nor the same state by addresses takes its place.
+    let words = [dump.root.to_string(), folder.path("data/chain").display().to_string()];
+    let words = [&words[0], &words[1], "remove"];
+    fails(&folder, "data", &[&["init"], &chain[..]].concat(), &[], &words);
+    fails(&folder, "data", &init, dump.plain.as_bytes(), &words);
+    assert_eq!(last(&folder, "data", dump.root), Some(kept));
+    succeeds(&folder, "data", &init, whole.as_bytes(), "the chain begins with");
 }
 
 #[test]
