@@ -2,12 +2,13 @@
 //!
 //! <https://github.com/status-im/nimbus-eth2/blob/stable/docs/e2store.md>
 
-use std::io::Read;
+use std::io::{self, Read};
 
 use snap::read::FrameDecoder;
 
 use crate::error::Error;
-use crate::input::Input;
+use crate::input::{Input, make_room};
+use crate::limits::SNAPPY_PIECE_BYTES;
 
 pub(super) const VERSION: u16 = 0x3265;
 pub(super) const COMPRESSED_BEACON_BLOCK: u16 = 0x01;
@@ -89,12 +90,12 @@ pub(super) fn unpacked(
     let EntryHeader { kind, value_bytes, offset } = entry;
     out.clear();
     let mut packed = Read::take(&mut *input, value_bytes);
-    let read = FrameDecoder::new(&mut packed).take(limit + 1).read_to_end(out);
+    let read = read_bounded(FrameDecoder::new(&mut packed), limit, out);
     let left = packed.limit();
     let read = match read.map_err(|error| error.downcast::<Error>()) {
         Err(Ok(error)) => return Err(error),
         Err(Err(error)) => Err(error),
-        Ok(read) => Ok(read),
+        Ok(is_whole) => Ok(is_whole),
     };
     match read {
         Err(_) if left > 0 && input.fill(1)?.is_empty() => {
@@ -104,12 +105,29 @@ pub(super) fn unpacked(
             let problem = format!("{}: snappy frames expected: {error}", name(kind));
             Err(input.error(offset, problem))
         }
-        Ok(read) if read as u64 > limit => {
+        Ok(false) => {
             let problem = format!("{} unpacks to over {limit} bytes", name(kind));
             Err(input.error(offset, problem))
         }
-        Ok(_) if left > 0 => Err(input.cut_off(offset + HEADER_BYTES, value_bytes)),
-        Ok(_) => Ok(()),
+        Ok(true) if left > 0 => Err(input.cut_off(offset + HEADER_BYTES, value_bytes)),
+        Ok(true) => Ok(()),
+    }
+}
+
+/// Reads all, if that is no more than `limit` bytes; else `false`.
+fn read_bounded(mut from: impl Read, limit: u64, out: &mut Vec<u8>) -> io::Result<bool> {
+    let mut piece = vec![0; SNAPPY_PIECE_BYTES];
+    loop {
+        let read = match from.read(&mut piece) {
+            Ok(0) => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        if (out.len() + read) as u64 > limit {
+            return Ok(false);
+        }
+        make_room(out, read, limit);
+        out.extend_from_slice(&piece[..read]);
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flate2::bufread::MultiGzDecoder;
 
 use crate::error::{Error, Location};
-use crate::limits::{INPUT_BUFFER_BYTES, ZSTD_WINDOW_LOG};
+use crate::limits::{BLOCK_BYTES, DOUBLED_BYTES, INPUT_BUFFER_BYTES, ZSTD_WINDOW_LOG};
 
 /// A file or the standard input, decompressed and read in order, with positions for errors.
 ///
@@ -40,6 +40,17 @@ enum RawInput {
     File(File),
     Stdin(Stdin),
     Memory(Cursor<Vec<u8>>),
+}
+
+/// Makes room for so many more bytes of `most` in all. Growth by doubling would hold an old and a
+/// new buffer of nearly that size; so a long one gets the room of the longest block at once, which
+/// takes memory only where it is filled.
+pub(super) fn make_room(out: &mut Vec<u8>, more: usize, most: u64) {
+    let len = out.len() + more;
+    if len > DOUBLED_BYTES && len > out.capacity() {
+        let room = (2 * len as u64).max(BLOCK_BYTES).min(most).max(len as u64);
+        out.reserve_exact(usize::try_from(room).map_or(more, |room| room - out.len()));
+    }
 }
 
 impl Input {
@@ -250,6 +261,7 @@ impl Input {
             if (out.len() + shown.len()) as u64 > most {
                 return Err(self.error(0, format!("longer than {most} bytes")));
             }
+            make_room(&mut out, shown.len(), most);
             out.extend_from_slice(shown);
             let taken = shown.len();
             self.advance(taken);
@@ -357,5 +369,25 @@ impl<R: Read> Read for CountingReader<R> {
         let read = self.raw.read(out)?;
         self.read.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_content_is_moved_once() {
+        let (mut out, mut moves) = (Vec::new(), 0);
+        let piece = vec![0; 1 << 20];
+        while out.len() < 4 * DOUBLED_BYTES + piece.len() {
+            let before = out.capacity();
+            make_room(&mut out, piece.len(), BLOCK_BYTES);
+            out.extend_from_slice(&piece);
+            moves += u32::from(out.capacity() != before && out.len() > DOUBLED_BYTES);
+        }
+        assert_eq!((moves, out.capacity() as u64), (1, BLOCK_BYTES));
+        make_room(&mut out, 1 << 20, 140 << 20);
+        assert_eq!(out.capacity() as u64, BLOCK_BYTES);
     }
 }

@@ -56,6 +56,12 @@ pub(super) const ERA_SLOTS: u64 = 8192;
 /// The number of bytes read from a file at a time.
 pub(super) const INPUT_BUFFER_BYTES: usize = 256 << 10;
 
+/// Up to so many bytes of content that is read whole, its buffer doubles when it is full.
+pub(super) const DOUBLED_BYTES: usize = 32 << 20;
+
+/// Bytes of unpacked snappy that are read at a time: a frame.
+pub(super) const SNAPPY_PIECE_BYTES: usize = 64 << 10;
+
 /// The largest window of a zstd frame, as a power of two in bytes: `zstd -d` accepts and `zstd
 /// --long` makes it.
 pub(super) const ZSTD_WINDOW_LOG: u32 = 27;
