@@ -125,12 +125,6 @@ impl BlockReader {
         self.content.input().is_packed()
     }
 
-    /// The number of bytes of content consumed: in an uncompressed file the offset of the next
-    /// block.
-    pub(super) const fn offset(&self) -> u64 {
-        self.content.input().offset()
-    }
-
     fn read(&mut self) -> Result<Option<FileBlock>, Error> {
         let Self { content, buffer, first, seen, .. } = self;
         let mut block = match content {

@@ -1,4 +1,4 @@
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -128,6 +128,11 @@ impl Output {
         Ok(Self { path: path.into(), written, writer, bytes })
     }
 
+    /// The path that it is to have.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The number of bytes of content written so far.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
@@ -184,15 +189,21 @@ fn create_partial(path: &Path) -> io::Result<File> {
 
 /// Opens an unfinished file behind its first `bytes`, and truncates the rest.
 fn open_partial(path: &Path, bytes: u64) -> io::Result<File> {
+    let mut file = open_unfinished(path, File::options().write(true))?;
+    file.set_len(bytes)?;
+    file.seek(SeekFrom::End(0))?;
+    Ok(file)
+}
+
+/// Opens an unfinished file, which is no link and not another user's.
+pub(super) fn open_unfinished(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let mut file = File::options().write(true).custom_flags(flags).open(path)?;
+    let file = options.custom_flags(flags).open(path)?;
     let data = file.metadata()?;
     if !data.is_file() || data.nlink() != 1 || data.uid() != geteuid().as_raw() {
         let problem = "it is a link, or another user's: remove it, and the export begins anew";
         return Err(io::Error::other(problem));
     }
-    file.set_len(bytes)?;
-    file.seek(SeekFrom::End(0))?;
     Ok(file)
 }
 

@@ -1,4 +1,7 @@
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use alloy_consensus::Transaction as _;
 use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
@@ -10,9 +13,8 @@ use alloy_rpc_types_engine::{
 use execution::SealedBlock;
 use serde::Serialize;
 
-use crate::FileBlock;
-use crate::blocks::{BlockForm, BlockReader};
-use crate::error::Error;
+use crate::blocks::BlockForm;
+use crate::error::{Error, Location};
 use crate::output::{self, Output};
 use crate::rlp;
 
@@ -33,10 +35,55 @@ pub struct ExportBlock<'a> {
 /// if its name ends in `.gz`.
 #[derive(Debug)]
 pub struct BlockWriter {
-    output: Output,
+    target: Target,
     form: BlockForm,
     buffer: Vec<u8>,
-    first_number: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Target {
+    /// A partial file, as long as it has what is to be written.
+    Compared(Compared),
+    Output(Output),
+}
+
+/// A partial file of an earlier writer.
+#[derive(Debug)]
+struct Compared {
+    /// The path that it is to have.
+    path: PathBuf,
+    partial: Arc<Path>,
+    file: BufReader<File>,
+    /// The bytes that it has in common with what is written.
+    bytes: u64,
+    found: Vec<u8>,
+}
+
+impl Compared {
+    /// Opens the partial file of this path; `None` where there is none.
+    fn open(path: PathBuf) -> Result<Option<Self>, Error> {
+        let partial: Arc<Path> = output::partial(&path).into();
+        let file = match output::open_unfinished(&partial, File::options().read(true)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(|error| Error::io(&partial, error))?,
+        };
+        let file = BufReader::with_capacity(1 << 20, file);
+        Ok(Some(Self { path, partial, file, bytes: 0, found: Vec::new() }))
+    }
+
+    /// Whether these bytes are the next ones.
+    fn has(&mut self, bytes: &[u8]) -> Result<bool, Error> {
+        self.found.clear();
+        let read = self.file.by_ref().take(bytes.len() as u64).read_to_end(&mut self.found);
+        read.map_err(|error| Error::io(&self.partial, error))?;
+        let is_same = self.found == bytes;
+        self.bytes += if is_same { bytes.len() as u64 } else { 0 };
+        Ok(is_same)
+    }
+
+    fn go_on(&self) -> Result<Output, Error> {
+        Output::go_on(&self.path, self.bytes)
+    }
 }
 
 impl BlockWriter {
@@ -46,33 +93,30 @@ impl BlockWriter {
     /// If the file cannot be created, or `form` is another one.
     pub fn create(path: &Path, form: BlockForm) -> Result<Self, Error> {
         check_form(path, form)?;
-        Ok(Self::new(Output::create(&output::resolve(path)?)?, form, None))
+        Ok(Self::new(Target::Output(Output::create(&output::resolve(path)?)?), form))
     }
 
-    /// Continues a partial file, and returns the last complete block in it. A file without one and
-    /// a compressed file begin anew. The caller has to check that this block and
-    /// [`Self::first_number`] are those that the file is to have.
+    /// Continues a partial file. Of the blocks that are written next, those that the file begins
+    /// with are compared with it byte by byte; all behind them is truncated. So the file is what it
+    /// would be without the interruption, whatever the partial one had. A compressed file begins
+    /// anew.
     ///
     /// # Errors
-    /// If the partial file cannot be read or written, or has another form.
-    pub fn resume(path: &Path, form: BlockForm) -> Result<(Self, Option<FileBlock>), Error> {
+    /// If the partial file cannot be read, or is a link or another user's.
+    pub fn resume(path: &Path, form: BlockForm) -> Result<Self, Error> {
         check_form(path, form)?;
-        let path = &output::resolve(path)?;
-        let partial = output::partial(path);
-        let is_there = partial.metadata().is_ok_and(|data| data.len() > 0);
-        if output::is_gzip(path) || output::is_stream(path) || !is_there {
-            return Ok((Self::create(path, form)?, None));
+        let path = output::resolve(path)?;
+        if output::is_gzip(&path) || output::is_stream(&path) {
+            return Self::create(&path, form);
         }
-        let CompleteBlocks { first_number, last, bytes } = whole_blocks(&partial, form)?;
-        let mut output = Output::go_on(path, bytes)?;
-        if form == BlockForm::Json && last.is_some() {
-            output.write(b"\n")?;
+        match Compared::open(path.clone())? {
+            Some(compared) => Ok(Self::new(Target::Compared(compared), form)),
+            None => Self::create(&path, form),
         }
-        Ok((Self::new(output, form, first_number), last))
     }
 
-    const fn new(output: Output, form: BlockForm, first_number: Option<u64>) -> Self {
-        Self { output, form, buffer: Vec::new(), first_number }
+    const fn new(target: Target, form: BlockForm) -> Self {
+        Self { target, form, buffer: Vec::new() }
     }
 
     /// Adds a block.
@@ -87,23 +131,36 @@ impl BlockWriter {
             _ => {
                 write_request(&mut self.buffer, export).map_err(|problem| {
                     let number = export.block.header.number;
-                    self.output.refuse(format!("block {number} {problem}"))
+                    let problem = format!("block {number} {problem}");
+                    Error::content(&self.path().into(), Location::default(), problem)
                 })?;
             }
         }
-        self.output.write(&self.buffer)?;
-        self.first_number.get_or_insert(export.block.header.number);
-        Ok(())
+        if let Target::Compared(compared) = &mut self.target {
+            if compared.has(&self.buffer)? {
+                return Ok(());
+            }
+            self.target = Target::Output(compared.go_on()?);
+        }
+        match &mut self.target {
+            Target::Output(output) => output.write(&self.buffer),
+            Target::Compared(_) => Ok(()),
+        }
     }
 
-    /// The number of the first block in the file; `None` before one is written.
-    pub const fn first_number(&self) -> Option<u64> {
-        self.first_number
+    fn path(&self) -> &Path {
+        match &self.target {
+            Target::Compared(compared) => &compared.path,
+            Target::Output(output) => output.path(),
+        }
     }
 
-    /// The number of bytes of content written so far.
+    /// The number of bytes of content written so far, by the writers before this one too.
     pub const fn bytes(&self) -> u64 {
-        self.output.bytes()
+        match &self.target {
+            Target::Compared(compared) => compared.bytes,
+            Target::Output(output) => output.bytes(),
+        }
     }
 
     /// Completes, syncs and renames the file. An earlier file of that name is replaced.
@@ -111,7 +168,10 @@ impl BlockWriter {
     /// # Errors
     /// If that fails; the partial file stays.
     pub fn finish(self) -> Result<(), Error> {
-        self.output.finish()
+        match self.target {
+            Target::Output(output) => output.finish(),
+            Target::Compared(compared) => compared.go_on()?.finish(),
+        }
     }
 }
 
@@ -123,46 +183,6 @@ fn check_form(path: &Path, form: BlockForm) -> Result<(), Error> {
             Err(Error::content(&path.into(), Default::default(), problem))
         }
     }
-}
-
-/// The complete blocks of a partial file.
-struct CompleteBlocks {
-    first_number: Option<u64>,
-    last: Option<FileBlock>,
-    /// The length of the file up to the end of the last block, in bytes.
-    bytes: u64,
-}
-
-fn whole_blocks(partial: &Path, form: BlockForm) -> Result<CompleteBlocks, Error> {
-    let wrong_form = |found: BlockForm| {
-        let problem = format!(
-            "cannot be continued as {form:?}: its form is {found:?}; remove it to start over"
-        );
-        Error::content(&partial.into(), Default::default(), problem)
-    };
-    let mut reader = match BlockReader::open(partial) {
-        Ok(reader) => reader,
-        // It ends within the first block, or in white space.
-        Err(error) if error.is_content() => {
-            return Ok(CompleteBlocks { first_number: None, last: None, bytes: 0 });
-        }
-        Err(error) => return Err(error),
-    };
-    if reader.form() != form {
-        return Err(wrong_form(reader.form()));
-    }
-    let mut whole = CompleteBlocks { first_number: None, last: None, bytes: 0 };
-    while let Some(next) = reader.next() {
-        match next {
-            Ok(block) => {
-                whole.first_number.get_or_insert(block.block.header.number);
-                (whole.last, whole.bytes) = (Some(block), reader.offset());
-            }
-            Err(error) if error.is_content() => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(whole)
 }
 
 #[derive(Serialize)]

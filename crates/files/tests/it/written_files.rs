@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::era_files::made;
 use super::era1_files::mined;
 use super::{blocks, read, rlp};
-use testing::{Folder, fixtures};
+use testing::{Folder, Random, fixtures};
 
 fn export(block: &FileBlock) -> ExportBlock<'_> {
     let FileBlock { block, requests, access_list, .. } = block;
@@ -142,35 +142,47 @@ fn an_interrupted_file_is_gone_on_with_wherever_it_was_cut() {
         for cut in cuts {
             fs::remove_file(&path).expect("removed");
             fs::write(&partial, &whole[..cut]).expect("written");
-            let (mut writer, last) = BlockWriter::resume(&path, form).expect("gone on with");
-            let there = last.map_or(0, |last| last.position.index as usize + 1);
-            assert_eq!(writer.first_number(), (there > 0).then_some(1));
-            for block in &all[there..] {
+            let mut writer = BlockWriter::resume(&path, form).expect("gone on with");
+            for block in &all {
                 writer.write(export(block)).expect("written");
             }
-            assert_eq!(writer.first_number(), Some(1));
+            assert_eq!(writer.bytes(), whole.len() as u64);
             writer.finish().expect("finished");
             assert_eq!(fs::read(&path).expect("a file"), whole, "cut at {cut}");
             assert!(!partial.exists());
         }
-        // Anything after the last complete block is truncated.
-        fs::write(&partial, [&whole[..], &[0; 5000]].concat()).expect("written");
-        let (writer, last) = BlockWriter::resume(&path, form).expect("gone on with");
-        assert_eq!(last.map(|last| last.block), all.last().map(|last| last.block.clone()));
-        writer.finish().expect("finished");
-        assert_eq!(blocks(&read(&path)), blocks(&all));
-        // A partial file of another form is not touched.
-        fs::write(&partial, &whole).expect("written");
         let other = if form == BlockForm::Rlp { BlockForm::Json } else { BlockForm::Rlp };
-        let error = BlockWriter::resume(&path, other).expect_err("refused").to_string();
-        assert!(error.contains("remove it to start over"), "{error}");
-        assert_eq!(fs::read(&partial).expect("a file"), whole);
+        let file = folder.path(&format!("other.{name}"));
+        write(&file, other, &all);
+        let other = fs::read(&file).expect("a file");
+        // It is written anew from where it differs: a bit, more behind the end, the other form.
+        let mut random = Random::seeded();
+        let flipped = (0..40).map(|_| {
+            let mut flipped = whole.clone();
+            flipped[random.below(whole.len())] ^= 1 << random.below(8);
+            flipped
+        });
+        let more = [&whole[..], &[0; 5000]].concat();
+        for content in flipped.chain([more, other]) {
+            fs::write(&partial, &content).expect("written");
+            let mut writer = BlockWriter::resume(&path, form).expect("gone on with");
+            for block in &all {
+                writer.write(export(block)).expect("written");
+            }
+            writer.finish().expect("finished");
+            assert!(fs::read(&path).expect("a file") == whole);
+        }
+        // A shorter range takes the beginning of a longer one.
+        fs::write(&partial, &whole).expect("written");
+        let mut writer = BlockWriter::resume(&path, form).expect("gone on with");
+        writer.write(export(&all[0])).expect("written");
+        writer.finish().expect("finished");
+        assert_eq!(blocks(&read(&path)), blocks(&all[..1]));
     }
     // A packed file begins anew.
     let path = folder.path("out.rlp.gz");
     fs::write(folder.path("out.rlp.gz.partial"), "anything").expect("written");
-    let (mut writer, last) = BlockWriter::resume(&path, BlockForm::Rlp).expect("begun");
-    assert!(last.is_none());
+    let mut writer = BlockWriter::resume(&path, BlockForm::Rlp).expect("begun");
     writer.write(export(&all[0])).expect("written");
     writer.finish().expect("finished");
     assert_eq!(read(&path).len(), 1);

@@ -86,9 +86,9 @@ fn export_file(args: &ExportArgs, engine: &Engine, form: BlockForm) -> anyhow::R
     let (first, last) = (args.from.unwrap_or(begin_number + 1), args.to.unwrap_or(head));
     ensure!(begin_number <= first, "the chain begins with block {begin_number}");
     check_range(first, last, head)?;
-    let (mut writer, next) = begin(args, engine, form, first, last)?;
-    let mut progress = Progress::counting("exporting", "blocks", last + 1 - first, next - first);
-    for number in next..=last {
+    let mut writer = BlockWriter::resume(&args.file, form)?;
+    let mut progress = Progress::counting("exporting", "blocks", last + 1 - first, 0);
+    for number in first..=last {
         let record = canonical(engine, number)?;
         writer.write(ExportBlock {
             block: &record.block,
@@ -107,29 +107,6 @@ fn export_file(args: &ExportArgs, engine: &Engine, form: BlockForm) -> anyhow::R
     Ok(())
 }
 
-/// Continues a partial file if it holds these blocks, else begins a new one; also returns the
-/// number of the next block.
-fn begin(
-    args: &ExportArgs,
-    engine: &Engine,
-    form: BlockForm,
-    first: u64,
-    last: u64,
-) -> anyhow::Result<(BlockWriter, u64)> {
-    let (writer, written) = BlockWriter::resume(&args.file, form)?;
-    let Some(written) = written else { return Ok((writer, first)) };
-    let (at, hash) = (written.block.header.number, written.block.hash());
-    let is_ours = writer.first_number() == Some(first)
-        && (first..=last).contains(&at)
-        && engine.canonical_hash(at)? == Some(hash);
-    if is_ours {
-        return Ok((writer, at + 1));
-    }
-    // The old writer flushes on drop, so it goes before the new one is created.
-    drop(writer);
-    Ok((BlockWriter::create(&args.file, form)?, first))
-}
-
 fn export_archives(args: &ExportArgs, engine: &Engine, form: ArchiveForm) -> anyhow::Result<()> {
     const BLOCKS: u64 = ARCHIVE_BLOCKS as u64;
     let begin_number = number(engine, engine.heads().genesis)?;
@@ -139,6 +116,11 @@ fn export_archives(args: &ExportArgs, engine: &Engine, form: ArchiveForm) -> any
     ensure!(first.is_multiple_of(BLOCKS), "archives begin at multiples of {BLOCKS}");
     ensure!(begin_number <= first, "the chain begins with block {begin_number}");
     let head = number(engine, engine.heads().head)?;
+    ensure!(
+        first <= head,
+        "the chain begins with block {begin_number} and its head is block {head}: an archive would \
+         begin with block {first}"
+    );
     let last = match (args.to, form) {
         (Some(last), _) => last,
         (None, ArchiveForm::Era1) => last_of_work(engine, first, head)?,
