@@ -16,7 +16,7 @@ use crate::commands::{
 use crate::commands::{flags_by_variable, with_words};
 use crate::console::{VERSION, printed};
 use crate::demo::DemoArgs;
-use crate::disk::DiskFault;
+use crate::disk::{DiskFault, is_write_failure};
 use crate::flags;
 use crate::inspect::WitnessArgs;
 use crate::logging::LogArgs;
@@ -207,7 +207,10 @@ pub fn main() -> ExitCode {
             }
             None => {
                 eprintln!("deponent: {}", printed(&error));
-                ExitCode::FAILURE
+                match is_write_failure(&error) {
+                    true => ExitCode::from(DiskFault::EXIT_STATUS),
+                    false => ExitCode::FAILURE,
+                }
             }
         },
     }
@@ -225,6 +228,7 @@ fn run_tool(command: &tools::Command) -> ExitCode {
     let (words, status) = match outcome {
         Ok(None) => return ExitCode::SUCCESS,
         Ok(Some(failure)) => (failure, 1),
+        Err(error) if is_write_failure(&error) => (printed(&error), DiskFault::EXIT_STATUS),
         Err(error) => (printed(&error), tools::exit_status(&error)),
     };
     eprintln!("deponent: {words}");
