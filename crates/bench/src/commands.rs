@@ -872,10 +872,11 @@ fn replay_to(args: &ReplayArgs, url: &str, plan: &Plan) -> anyhow::Result<()> {
     let secret = args.jwt_secret.as_ref().context("--jwt-secret FILE")?;
     let secret = JwtSecret::load(secret).context("--jwt-secret")?;
     let (scheme, address) = url.split_once("://").unwrap_or(("http", url));
-    ensure!(scheme == "http", "--engine-url {url}: host:port, or http://host:port");
+    let shown = rpc::shown_address(url);
+    ensure!(scheme == "http", "--engine-url {shown}: host:port, or http://host:port");
     let address = address.trim_end_matches('/');
     let mut client = Client {
-        name: url.into(),
+        name: shown.clone(),
         builds_on: None,
         engine: Port::open(address, Some(secret.clone()))?,
         public: Port::open(address, Some(secret.clone()))?,
@@ -897,13 +898,13 @@ fn replay_to(args: &ReplayArgs, url: &str, plan: &Plan) -> anyhow::Result<()> {
         place: 0,
         reconnect: Duration::from_secs(args.reconnect),
         persisted,
-        run: Run::of(url, 0),
+        run: Run::of(&shown, 0),
     };
     let (client, idle) = (Some(client), Usage::default());
     let server = Server { client, owner: None, idle, knows_timings: true };
     let measured = Course::new(plan)?.run_on(session, server)?;
-    let ran = [Ran { name: url.into(), version, arguments: Vec::new() }];
-    let words = Words::new(format!("Replay to {url}"), &[&args.feed.words()], Compared::No);
+    let ran = [Ran { name: shown.clone(), version, arguments: Vec::new() }];
+    let words = Words::new(format!("Replay to {shown}"), &[&args.feed.words()], Compared::No);
     let document = documented(&measured, &[], &ran, &words);
     finish(&document, &plan.results, &measured)
 }

@@ -100,8 +100,10 @@ impl EndpointAddress {
         answer_bytes: usize,
     ) -> Result<Endpoint, ClientError> {
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime
-            .map_err(|source| ClientError::Connect { address: self.address.clone(), source })?;
+        let runtime = runtime.map_err(|source| ClientError::Connect {
+            address: shown_address(&self.address),
+            source,
+        })?;
         let client = runtime.block_on(self.open(call_time, answer_bytes))?;
         Ok(Endpoint { runtime, client })
     }

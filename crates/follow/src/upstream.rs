@@ -81,7 +81,7 @@ impl Upstream {
     pub fn parse(text: &str, options: UpstreamOptions) -> Result<Self, ClientError> {
         let address = EndpointAddress::parse(text, None, None)?;
         Ok(Self {
-            name: shown_origin(text),
+            name: shown_address(text),
             address,
             options,
             idle: Mutex::default(),
@@ -486,12 +486,4 @@ fn unanswered(method: &'static str) -> impl Fn(ClientError) -> Error {
 /// Parameters as JSON.
 fn raw(params: &impl Serialize) -> Box<RawValue> {
     serde_json::value::to_raw_value(params).expect("they have a JSON form")
-}
-
-/// An address without the password and the path of a URL.
-fn shown_origin(text: &str) -> String {
-    let shown = shown_address(text);
-    let Some(host) = shown.find("://").map(|at| at + 3) else { return shown };
-    let end = shown[host..].find(['/', '?']).map_or(shown.len(), |at| host + at);
-    shown[..end].to_owned()
 }

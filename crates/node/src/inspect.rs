@@ -150,7 +150,7 @@ fn inspect(args: &InspectArgs) -> anyhow::Result<(String, u8)> {
     let text = match args.json {
         true => {
             let mut json = serde_json::to_value(&summary)?;
-            (json["input"], json["form"]) = (json!(rpc::shown_address(&args.what)), json!(form));
+            (json["input"], json["form"]) = (json!(shown_input(&args.what)), json!(form));
             format!("{json}\n")
         }
         false => table::text(&summary, &form),
@@ -163,10 +163,10 @@ fn compare(args: &DiffArgs) -> anyhow::Result<(String, u8)> {
         args.source
             .read(what)
             .map(Inspected::new)
-            .with_context(|| format!("{} cannot be compared", rpc::shown_address(what)))
+            .with_context(|| format!("{} cannot be compared", shown_input(what)))
     };
     let sides = [inspected(&args.a)?, inspected(&args.b)?];
-    let names = [&args.a, &args.b].map(|name| rpc::shown_address(name));
+    let names = [&args.a, &args.b].map(|name| shown_input(name));
     let difference = Difference::new(sides.each_ref(), [&names[0], &names[1]]);
     let is_same = match args.strict {
         true => difference.is_same() && difference.has_same_form(),
@@ -178,6 +178,16 @@ fn compare(args: &DiffArgs) -> anyhow::Result<(String, u8)> {
         false => difference.text(is_same, rows),
     };
     Ok((text, u8::from(!is_same)))
+}
+
+/// A file, or `URL#BLOCK` without what may be secret in the URL.
+fn shown_input(what: &str) -> String {
+    match what.split_once('#') {
+        Some((url, block)) if url.contains("://") => {
+            format!("{}#{}", rpc::shown_address(url), rpc::quote(block))
+        }
+        _ => rpc::shown_address(what),
+    }
 }
 
 /// The most rows that are printed: of JSON all, unless `--rows` says how many.

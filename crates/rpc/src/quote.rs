@@ -24,11 +24,13 @@ pub fn shortened(text: impl fmt::Display) -> String {
     cut(text, MESSAGE_CHARS)
 }
 
-/// The address of a server as messages show it: [`quote`]d, and without the user and the password
-/// that a URL may have before its host.
+/// The address of a server as messages and logs show it: [`quote`]d, and of a URL no more than its
+/// scheme, host and port. A user, a password, a path and a query may all be secrets: hosted
+/// endpoints have a key in the path.
 ///
 /// ```
-/// assert_eq!(deponent_rpc::shown_address("https://me:secret@node:1/x"), "https://node:1/x");
+/// assert_eq!(deponent_rpc::shown_address("https://me:secret@node:1/key?a=b"), "https://node:1");
+/// assert_eq!(deponent_rpc::shown_address("/run/geth.ipc"), "/run/geth.ipc");
 /// ```
 pub fn shown_address(address: &str) -> String {
     let (scheme, rest) = match address.split_once("://") {
@@ -43,7 +45,16 @@ pub fn shown_address(address: &str) -> String {
         None if has_no_port(authority) => rest.rfind('@').map_or(0, |at| at + 1),
         None => 0,
     };
-    quote(format_args!("{scheme}{}", &rest[host..]))
+    let shown = &rest[host..];
+    let end =
+        shown.find(['/', '?', '#']).filter(|end| !scheme.is_empty() || has_port(&shown[..*end]));
+    quote(format_args!("{scheme}{}", &shown[..end.unwrap_or(shown.len())]))
+}
+
+/// Whether it is `HOST:PORT`, so that what follows is the path of a URL whose scheme is missing.
+fn has_port(authority: &str) -> bool {
+    let port = authority.rsplit_once(':').map(|(_, port)| port);
+    port.is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Whether something else than a port follows the last colon of an authority.
@@ -99,15 +110,21 @@ mod tests {
     }
 
     #[test]
-    fn a_shown_address_has_no_user_and_no_password() {
+    fn a_shown_address_has_no_user_no_password_and_no_path() {
         let check = |address, shown| assert_eq!(shown_address(address), shown);
-        check("http://user:word@node:8545/path?a=b", "http://node:8545/path?a=b");
+        check("http://user:word@node:8545/path?a=b", "http://node:8545");
         check("wss://user:w@rd@node", "wss://node");
         check("user:word@node:1", "node:1");
         check("http://user:w/rd@node:1", "http://node:1");
         check("http://user:w/r@d@[::1]:1", "http://[::1]:1");
+        check("http://user:w/rd@node:1/key", "http://node:1");
         check("ftp://user:word@\n", r"ftp://\n");
-        for whole in ["http://node:1/@scope/a@b", "http://[::1]/a@b", "/run/a@b.ipc", "node:1", ""]
+        check("http://node:1/@scope/a@b", "http://node:1");
+        check("http://[::1]/a@b", "http://[::1]");
+        check("wss://node?key=1", "wss://node");
+        check("node:1/key", "node:1");
+        check("me:word@node:1/key", "node:1");
+        for whole in ["/run/a@b.ipc", "run/geth.ipc", "a:b/geth.ipc", "node:1", "https://node", ""]
         {
             check(whole, whole);
         }

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::ValueParser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
@@ -28,7 +28,7 @@ const OUTSIDE: [&str; 4] = ["config", "help", "print-limits", "version"];
 pub(crate) fn read(command: Command, given: &[OsString]) -> Result<ArgMatches, clap::Error> {
     let command = with_values_of_switches(command);
     let given = &with_negative_values(given);
-    let matches = command.clone().try_get_matches_from(given)?;
+    let matches = command.clone().try_get_matches_from(given).map_err(without_secrets)?;
     let file = matches.subcommand().filter(|(name, _)| CONFIGURED.contains(name));
     let file = file.and_then(|(name, matches)| Some((name, matches.get_one::<PathBuf>("config")?)));
     let Some((name, file)) = file else { return Ok(matches) };
@@ -45,8 +45,18 @@ pub(crate) fn read(command: Command, given: &[OsString]) -> Result<ArgMatches, c
         if is_global { set(command) } else { command.mut_subcommand(name, set) }
     });
     // Without the file there was no fault.
-    let matches = configured.try_get_matches_from(given);
+    let matches = configured.try_get_matches_from(given).map_err(without_secrets);
     matches.map_err(|fault| in_file(fault.to_string().trim_start_matches("error: ").to_owned()))
+}
+
+/// The error about a value, which repeats no more of a URL than messages may show.
+fn without_secrets(mut fault: clap::Error) -> clap::Error {
+    let shown = match fault.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) if value.contains("://") => rpc::shown_address(value),
+        _ => return fault,
+    };
+    fault.insert(ContextKind::InvalidValue, ContextValue::String(shown));
+    fault
 }
 
 /// The flags of the command that the command line gives.

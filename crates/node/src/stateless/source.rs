@@ -1,6 +1,7 @@
 //! Where witnesses come from: endpoints of JSON-RPC, and folders.
 
 use std::fmt;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,18 +42,22 @@ impl WitnessSource {
         if !text.contains("://") && Path::new(text).is_dir() {
             return Ok(Self { name: text.to_owned(), place: Place::Folder(text.into()) });
         }
-        let address = EndpointAddress::parse(text, None, None).map_err(|fault| {
+        let expected = |fault: &dyn fmt::Display| {
             format!(
                 "expected a URL (http, https, ws or wss), HOST:PORT, the path of a Unix socket or \
                  a folder: {fault}"
             )
-        })?;
-        let shown = shown_address(text);
-        let host = shown.find("://").map_or(0, |at| at + 3);
-        let has_sessions = text.starts_with("ws") || (host == 0 && text.contains('/'));
-        let end = shown[host..].find(['/', '?']).filter(|_| host > 0);
-        let name = shown[..end.map_or(shown.len(), |at| host + at)].to_owned();
-        Ok(Self { name, place: Place::Endpoint { address, has_sessions } })
+        };
+        let is_path = !text.contains("://") && (text.contains('/') || Path::new(text).exists());
+        if is_path {
+            let data = Path::new(text).metadata().map_err(|fault| expected(&fault))?;
+            if !data.file_type().is_socket() {
+                return Err(expected(&"it is neither a socket nor a folder"));
+            }
+        }
+        let address = EndpointAddress::parse(text, None, None).map_err(|fault| expected(&fault))?;
+        let has_sessions = text.starts_with("ws") || is_path;
+        Ok(Self { name: shown_address(text), place: Place::Endpoint { address, has_sessions } })
     }
 
     /// The address, where it can tell of its witnesses by itself.
@@ -108,7 +113,7 @@ impl Caller {
     /// Why there is no answer that can be used. That the source does not have it is none.
     pub(crate) fn fetch(&mut self, task: FetchTask) -> SourceAnswer {
         let fetched = match &self.source.place {
-            Place::Folder(folder) => return from_folder(folder, task),
+            Place::Folder(folder) => return from_folder(folder, task, &self.long),
             Place::Endpoint { address, .. } => {
                 let address = address.clone();
                 match task {
@@ -227,10 +232,16 @@ fn checked(block: SealedBlock, hash: B256) -> SourceAnswer {
 }
 
 /// The content of a file in a folder, whose name is the block's hash.
-fn from_folder(folder: &Path, task: FetchTask) -> SourceAnswer {
+fn from_folder(folder: &Path, task: FetchTask, long: &Mutex<()>) -> SourceAnswer {
     let Some(path) = file_of(folder, task) else { return Ok(Fetched::Absent) };
-    let most = STATELESS_LONGEST_ANSWER_BYTES as u64;
-    let content = files::read_file(&path, most)?;
+    let (content, _one_at_a_time) = match files::read_file(&path, STATELESS_ANSWER_BYTES as u64) {
+        // It may be longer: as of answers, one such is read at a time.
+        Err(error) if error.is_content() => {
+            let turn = long.lock().unwrap_or_else(PoisonError::into_inner);
+            (files::read_file(&path, STATELESS_LONGEST_ANSWER_BYTES as u64)?, Some(turn))
+        }
+        content => (content?, None),
+    };
     match task {
         FetchTask::Witness { .. } => match ForeignWitness::read_file(&content) {
             Ok(given) => Ok(held(given)),

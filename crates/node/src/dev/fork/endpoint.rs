@@ -63,10 +63,7 @@ impl fmt::Debug for ForkEndpoint {
 
 impl fmt::Display for ForkEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = shown_address(&self.url);
-        let host = shown.find("://").map_or(0, |at| at + 3);
-        let end = shown[host..].find(['/', '?']).map_or(shown.len(), |at| host + at);
-        f.write_str(if host == 0 { &shown } else { &shown[..end] })
+        f.write_str(&shown_address(&self.url))
     }
 }
 
