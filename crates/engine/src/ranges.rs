@@ -4,6 +4,7 @@
 use crate::chain::record::BlockRecord;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::read::view::StorageRange;
 use alloy_primitives::map::B256Map;
 use alloy_primitives::{Address, B256, U256, keccak256};
 use execution::{Deadline, SealedBlock, Senders, Stepped, Traced, step_through};
@@ -12,15 +13,6 @@ use std::ops::ControlFlow;
 use trie::hashed_slot;
 use trie::versioned::{account, changed_accounts, slots_from};
 use witness::Change;
-
-/// Slots of a storage, in the order of their hashed keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StorageRange {
-    /// Hashed keys and values.
-    pub slots: Vec<(B256, U256)>,
-    /// The first hashed key behind them, if there is one.
-    pub next: Option<B256>,
-}
 
 /// An account of one block's state that another's does not have like that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

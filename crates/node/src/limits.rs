@@ -472,5 +472,8 @@ pub(crate) const UPSTREAM_PAUSE: Duration = Duration::from_secs(1);
 /// hundreds. They are held in memory.
 pub(crate) const FIRST_STATE_ACCOUNTS: usize = 100_000;
 
+/// Slots of it: 64 MiB of them. Deposit contracts of devnets have some 30.
+pub(crate) const FIRST_STATE_SLOTS: usize = 1 << 20;
+
 /// The same in one answer: most clients give 256.
 pub(crate) const FIRST_STATE_PAGE: usize = 256;

@@ -18,6 +18,15 @@ use trie::versioned::{self, Version};
 use trie::{AccountProof, hashed_slot};
 use witness::{Account, Code, State, StateError};
 
+/// Slots of a storage, in the order of their hashed keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StorageRange {
+    /// Hashed keys and values.
+    pub slots: Vec<(B256, U256)>,
+    /// The first hashed key behind them, if there is one.
+    pub next: Option<B256>,
+}
+
 /// The state after a block, as calls read it, and threads that are ahead of the next block.
 #[derive(Debug)]
 pub(crate) struct VersionState<'a> {
@@ -204,6 +213,35 @@ impl StateView {
             },
         )?;
         Ok(AccountRange { accounts, next })
+    }
+
+    /// The slots of the account with this hashed address, from a hashed key on, at most so many;
+    /// `None` where it has none.
+    ///
+    /// # Errors
+    /// As for [`account`](Self::account).
+    pub fn slots_from(
+        &self,
+        hashed_address: &B256,
+        start: &B256,
+        most: usize,
+    ) -> Result<Option<StorageRange>, Error> {
+        let nodes = self.database.nodes();
+        let found = versioned::account(nodes, &self.version, hashed_address)?;
+        let storage = found.map(|(_, storage)| storage);
+        let Some(storage) = storage.filter(|storage| !storage.address.is_none()) else {
+            return Ok(None);
+        };
+        let (mut slots, mut next) = (Vec::new(), None);
+        versioned::slots_from(nodes, &storage, start, |key, value| {
+            if slots.len() == most {
+                next = Some(key);
+                return ControlFlow::Break(());
+            }
+            slots.push((key, value));
+            ControlFlow::Continue(())
+        })?;
+        Ok(Some(StorageRange { slots, next }))
     }
 
     /// A code that some account of some block has or had, by its hash.

@@ -9,8 +9,8 @@ use engine::{AccountRange, BlockRecord, ModifiedAccount, StorageRange};
 use engine_api::json::{Data, FixedData};
 use execution::{Traced, TracerConfig};
 use rpc::{Code, Error, Json, Params};
-use serde::Serialize;
-use serde::de::IgnoredAny;
+use serde::de::{Error as _, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::blocks::{BlockId, NumberOrTag};
 use super::lenient::HexOrDecimal;
@@ -34,19 +34,61 @@ struct ShownSlot {
     value: B256,
 }
 
-/// `debug_storageRangeAt`: slots of an account before a transaction of a block.
+impl ShownStorage {
+    fn new(range: Option<StorageRange>) -> Self {
+        let Some(StorageRange { slots, next }) = range else {
+            return Self { storage: None, next_key: None };
+        };
+        let slot = |(key, value)| (key, ShownSlot { key: (), value: B256::from(value) });
+        Self { storage: Some(slots.into_iter().map(slot).collect()), next_key: next }
+    }
+}
+
+/// An account by its address, or by the hash of that.
+enum NamedAccount {
+    Address(Address),
+    Hashed(B256),
+}
+
+impl<'de> Deserialize<'de> for NamedAccount {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let Data(bytes) = Data::deserialize(json)?;
+        match bytes.len() {
+            20 => Ok(Self::Address(Address::from_slice(&bytes))),
+            32 => Ok(Self::Hashed(B256::from_slice(&bytes))),
+            bytes => Err(D::Error::custom(format!("{} hex digits instead of 40", 2 * bytes))),
+        }
+    }
+}
+
+/// `debug_storageRangeAt`: slots of an account before a transaction of a block. Of block 0, which
+/// has none, those after it, of an account that is named by the hash of its address: so a follower
+/// gets all of the first state, of which no addresses are kept.
 pub(super) fn storage(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     let id: BlockId = params.next("block")?;
     let HexOrDecimal(index) = params.next("transaction index")?;
-    let address: FixedData<20> = params.next("address")?;
+    let account: NamedAccount = params.next("address")?;
     let Data(start) = params.next("first key")?;
     let HexOrDecimal(most) = params.next("number of slots")?;
     params.end()?;
     let start = key(&start, true)?;
+    let most = usize::try_from(most).unwrap_or(usize::MAX).min(STATE_RANGE);
     let record = named(api, &id)?;
-    if record.number() == 0 {
-        return Err(Error::failed_call("no transaction in genesis".into()));
-    }
+    let address = match account {
+        NamedAccount::Hashed(hash) if record.number() == 0 => {
+            let view = api.engine.state(record.hash()).map_err(refusal)?;
+            let range = view.slots_from(&hash, &start, most).map_err(refusal)?;
+            return Json::of(&ShownStorage::new(range));
+        }
+        NamedAccount::Hashed(_) => {
+            let words = "an address expected: its hash is taken for block 0 alone";
+            return Err(Error::invalid_params(words));
+        }
+        NamedAccount::Address(_) if record.number() == 0 => {
+            return Err(Error::failed_call("no transaction in genesis".into()));
+        }
+        NamedAccount::Address(address) => address,
+    };
     whole(Some(record.clone()))?;
     let count = record.block.body.transactions.len() as u64;
     if index >= count.max(1) {
@@ -55,17 +97,9 @@ pub(super) fn storage(api: &Api, mut params: Params<'_>) -> Result<Json, Error> 
         return Err(Error::failed_call(words));
     }
     let _turn = begin(api, TracerConfig::Noop, None)?;
-    let most = usize::try_from(most).unwrap_or(usize::MAX).min(STATE_RANGE);
     let index = usize::try_from(index).unwrap_or(usize::MAX);
-    let range = api.engine.storage_range(&record, index, address.into(), (start, most));
-    let shown = match range.map_err(refusal)? {
-        Some(StorageRange { slots, next }) => {
-            let slot = |(key, value)| (key, ShownSlot { key: (), value: B256::from(value) });
-            ShownStorage { storage: Some(slots.into_iter().map(slot).collect()), next_key: next }
-        }
-        None => ShownStorage { storage: None, next_key: None },
-    };
-    Json::of(&shown)
+    let range = api.engine.storage_range(&record, index, address, (start, most));
+    Json::of(&ShownStorage::new(range.map_err(refusal)?))
 }
 
 /// `debug_accountRange`.

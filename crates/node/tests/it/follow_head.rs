@@ -19,7 +19,8 @@ use rpc::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use testing::geth;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt as _, copy};
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::dev::{Dev, OTHER, WHO};
 use crate::support::{checked, state};
@@ -438,6 +439,72 @@ async fn an_upstream_of_another_chain_is_refused_and_the_next_one_is_followed() 
     assert_eq!(states, [json!("has another chain, 77"), json!("answers")], "{status}");
     pay(&mut dev, "0x2").await;
     follower.until_step(&mut dev).await;
+}
+
+/// No client keeps the keys of slots: they come by their hashes, page by page.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_state_with_storage_is_taken_from_a_deponent() {
+    let dir = folder();
+    let slots = (1..=600).map(|slot| (format!("0x{slot:064x}"), json!(format!("0x{slot:064x}"))));
+    let slots: serde_json::Map<String, Value> = slots.collect();
+    let genesis = json!({
+        "config": {"chainId": 77},
+        "difficulty": "0x0",
+        "gasLimit": "0x2625a00",
+        "alloc": {OTHER: {"balance": "0x7", "code": "0x60015f5260205ff3", "storage": slots}},
+    });
+    let file = dir.path().join("genesis.json");
+    std::fs::write(&file, genesis.to_string()).expect("written");
+    let mut dev = Dev::start(&["-q", "--init", file.to_str().expect("UTF-8")]).await;
+    let url = format!("http://{}", dev.address);
+    let mut follower = Follower::start(dir.path(), &url, &[]).await;
+    pay(&mut dev, "0x1").await;
+    follower.until_step(&mut dev).await;
+    let slot = follower.ok("eth_getStorageAt", json!([OTHER, "0x258", "latest"])).await;
+    assert_eq!(slot, json!(format!("0x{:064x}", 600)));
+}
+
+/// A relay to a server: of its first connections each is cut after so many bytes of answers.
+async fn cutting_relay(server: String, cuts: Vec<u64>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let mut cuts = cuts.into_iter();
+    tokio::spawn(async move {
+        loop {
+            let (mut caller, _) = listener.accept().await.expect("a connection");
+            let mut called = TcpStream::connect(&server).await.expect("the server");
+            let cut = cuts.next();
+            tokio::spawn(async move {
+                let (calls, mut answers) = caller.split();
+                let (given, mut taken) = called.split();
+                let (mut calls, mut given) = (calls, given.take(cut.unwrap_or(u64::MAX)));
+                tokio::select! {
+                    _ = copy(&mut calls, &mut taken) => {}
+                    _ = copy(&mut given, &mut answers) => {}
+                }
+            });
+        }
+    });
+    address
+}
+
+/// The log says so without the secrets of an address.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_breaks_at_the_start_is_tried_again() {
+    let mut dev = Dev::start(&["--quiet"]).await;
+    for scheme in ["ws", "http"] {
+        let cuts = vec![0, 60, 250, 600, 1500, 3000, 5000];
+        let relay = cutting_relay(dev.address.clone(), cuts).await;
+        let dir = folder();
+        let url = format!("{scheme}://me:word@{relay}/?KEY");
+        let mut follower = Follower::start(dir.path(), &url, &[]).await;
+        pay(&mut dev, "0x1").await;
+        follower.until_step(&mut dev).await;
+        let log = std::fs::read_to_string(&follower.log).expect("a log");
+        assert!(log.contains("no upstream answers yet"), "{log}");
+        assert!(!log.contains("deleted") && !log.contains("KEY"), "{log}");
+        assert!(!log.contains("word@") && !log.contains("me:"), "{log}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

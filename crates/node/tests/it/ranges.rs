@@ -87,6 +87,19 @@ async fn slots_are_told_page_by_page_before_each_transaction() {
     dev.refused("debug_storageRangeAt", refused, Code::Server, words).await;
     let genesis = json!(["0x0", 0, ONE, "0x", 9]);
     dev.refused("debug_storageRangeAt", genesis, Code::Server, "no transaction in genesis").await;
+    let hash = keccak256(ONE);
+    let words = "its hash is taken for block 0 alone";
+    dev.refused(
+        "debug_storageRangeAt",
+        json!([latest, 0, hash, "0x", 9]),
+        Code::InvalidParams,
+        words,
+    )
+    .await;
+    assert_eq!(
+        dev.ok("debug_storageRangeAt", json!(["0x0", 0, hash, "0x", 9])).await,
+        json!({"storage": null, "nextKey": null})
+    );
     let long = json!([latest, 0, ONE, format!("0x{}", "00".repeat(33)), 9]);
     dev.refused("debug_storageRangeAt", long, Code::InvalidParams, "at most 32").await;
 }
