@@ -40,6 +40,14 @@ use crate::soak::traffic::{CONTRACTS, SENDERS, Traffic};
 use crate::soak::trouble::{Split, Trouble};
 use crate::soak::watch::{Reading, disk_of};
 
+fn slot_time(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    match time >= LEAST_SLOT {
+        true => Ok(time),
+        false => Err(format!("expected a time of {LEAST_SLOT:?} at least")),
+    }
+}
+
 /// Memory of a node, so small that it is full after minutes: later growth is a leak.
 const MEMORY: [&str; 8] = [
     "--cache.bytes",
@@ -51,6 +59,8 @@ const MEMORY: [&str; 8] = [
     "--engine.unpersisted-bytes",
     "64MiB",
 ];
+/// The shortest slot: a run of none would not end.
+const LEAST_SLOT: Duration = Duration::from_millis(1);
 /// Validators that are paid in each block.
 const WITHDRAWALS: u64 = 4;
 /// The share of payloads that are sent with the request for a witness, and of gaps of which the
@@ -77,7 +87,7 @@ pub(crate) struct SoakArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = duration, default_value = "1h")]
     time: Duration,
     /// The time of a slot, each of which has a block: 400ms, 2s.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s")]
+    #[arg(long, value_name = "TIME", value_parser = slot_time, default_value = "2s")]
     slot: Duration,
     /// Nodes of ours. The first one is never ended, so that its memory is seen over all the time.
     #[arg(long, value_name = "N", default_value_t = 3)]

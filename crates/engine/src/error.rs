@@ -49,12 +49,12 @@ pub enum Error {
     #[error("the time of the call is over")]
     OutOfTime,
     /// The genesis cannot be used.
-    #[error("genesis: {0}")]
+    #[error("the chain cannot begin: {0}")]
     Genesis(String),
     /// The slots of an account of the first state are not those that it has.
     #[error(
-        "genesis: the slots of the account that hashes to {hashed_address} give the storage root \
-         {got}, the account says {expected}"
+        "the slots of the account that hashes to {hashed_address} give the storage root {got}, the \
+         account says {expected}"
     )]
     StorageRoot {
         /// keccak-256 of the account's address.

@@ -9,7 +9,7 @@ use execution::{SealedBlock, Transaction};
 use sha2::{Digest, Sha256};
 
 use crate::e2store::{self, EntryHeader};
-use crate::error::Error;
+use crate::error::{Error, Location};
 use crate::input::Input;
 use crate::limits::{ARCHIVE_BLOCKS, ARCHIVE_HEADER_BYTES, BLOCK_BYTES};
 use crate::receipts;
@@ -253,7 +253,7 @@ impl ArchiveName {
             Some(name) if name != *self => {
                 let problem =
                     format!("the content is that of a file {}{ending}", self.stem("NETWORK"));
-                Err(input.error(0, problem))
+                Err(Error::content(input.file(), Location::default(), problem))
             }
             _ => Ok(()),
         }

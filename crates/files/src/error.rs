@@ -43,9 +43,11 @@ impl Error {
         Self { file: file.clone(), place, problem: Problem::Content(problem.into()) }
     }
 
-    /// Adds the index of the block.
+    /// Adds the index of the block, unless the problem is with the file as a whole.
     pub(super) fn in_block(mut self, index: u64) -> Self {
-        self.place.block.get_or_insert(index);
+        if !self.is_content() || self.place.offset.is_some() || self.place.line.is_some() {
+            self.place.block.get_or_insert(index);
+        }
         self
     }
 

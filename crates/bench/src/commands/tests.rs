@@ -73,6 +73,13 @@ fn every_command_that_starts_clients_takes_the_same_flags() {
 }
 
 #[test]
+fn a_slot_takes_time() {
+    parse("soak --slot 1ms").expect("short");
+    let error = parse("soak --slot 0s").expect_err("a run that would not end").to_string();
+    assert!(error.contains("expected a time of 1ms at least"), "{error}");
+}
+
+#[test]
 fn a_client_that_has_no_program_or_no_such_wire_is_named() {
     let said = |list: &str| {
         let line = ["deponent-bench", "compare", "p", "--genesis", "g", "--clients", list];

@@ -278,7 +278,8 @@ fn our_files_are_those_by_the_book() {
             let name = name.replace("{}", &hash).replace("{era}", &format!("{era:05}"));
             let other = folder.path(&name);
             fs::rename(&path, &other).expect("renamed");
-            refused(&other, &["the content is that of a file NETWORK-", &format!("{hash}.ere")]);
+            let words = format!("{}: the content is that of a file NETWORK-", other.display());
+            refused(&other, &[&words, &format!("{hash}.ere")]);
             fs::rename(&other, &path).expect("renamed");
         }
         for name in [format!("m-n-{era:05}-{hash}.ere"), "anything.ere".into()] {

@@ -53,7 +53,9 @@ fn a_genesis_whose_root_is_not_that_of_its_accounts_is_refused() {
     let right = std::mem::replace(&mut genesis.header.state_root, B256::repeat_byte(1));
     let error = Engine::new(chain, genesis).unwrap_err().to_string();
     let wrong = B256::repeat_byte(1);
-    let expected = format!("genesis: state root {wrong} in the header, the accounts give {right}");
+    let expected = format!(
+        "the chain cannot begin: state root {wrong} in the header, the accounts give {right}"
+    );
     assert_eq!(error, expected);
 }
 

@@ -282,6 +282,8 @@ async fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
     chain.refused("mined", &init(&mined), "block 5 has proof of work");
     chain.refused("unknown", &init(&unknown), "the server has no such block");
     chain.refused("as-json", &init(&as_json), "save the answer of debug_getRawHeader");
+    let nope = chain.folder.path("nope");
+    chain.refused("nope", &init(&nope), "--header: cannot read");
     chain.run("saved", &init(&saved), "the chain begins with");
     // A state that is not of the genesis's own accounts is that of no block that is known.
     let other = genesis.replacen("\"balance\": \"0x0\"", "\"balance\": \"0x1\"", 1);
@@ -293,6 +295,10 @@ async fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
     for more in [&["--from", "5"][..], &["--from", "5", "--format", "payloads"]] {
         let arguments = [&["export", text(&out)], more].concat();
         chain.refused("data", &arguments, "block 5, whose body is not known");
+    }
+    for form in ["era1", "ere"] {
+        let export = ["export", text(&out), "--format", form];
+        chain.refused("data", &export, "an archive would begin with block 8192");
     }
     // A call knows the parent's hash, which the first header names, and none before.
     let mut options = NodeOptions::new(file, chain.folder.path("data"));
