@@ -59,6 +59,8 @@ impl EndpointAddress {
                     "it has no port, as 127.0.0.1:8545 has, and is no socket that exists".into(),
                 ));
             }
+            let host = text.rsplit('@').next().unwrap_or(text);
+            check_host(host).map_err(|reason| fault(reason.into()))?;
             return Ok(Self { address: text.to_owned(), is_http: true, options });
         };
         let (plain, is_tls) = match scheme {
@@ -72,9 +74,7 @@ impl EndpointAddress {
             Some((user, host)) => (Some(user), host),
             None => (None, authority),
         };
-        if host.is_empty() {
-            return Err(fault("it names no host".into()));
-        }
+        check_host(host).map_err(|reason| fault(reason.into()))?;
         if let Some(user) = user {
             let basic = format!("Basic {}", STANDARD.encode(percent_decoded(user)));
             let basic = HeaderValue::from_str(&basic).map_err(|error| fault(error.to_string()))?;
@@ -132,6 +132,23 @@ impl EndpointAddress {
     /// Whether its connections last, so that subscriptions can be made.
     pub const fn is_session(&self) -> bool {
         !self.is_http
+    }
+}
+
+/// Checks a host with or without a port.
+fn check_host(host: &str) -> Result<(), &'static str> {
+    let is_usable = |letter: char| letter.is_ascii_alphanumeric() || "-._~%[]:".contains(letter);
+    if host.is_empty() || host.starts_with(':') {
+        return Err("it names no host");
+    }
+    if !host.chars().all(is_usable) {
+        return Err("a name of a host has letters, digits, dots and hyphens");
+    }
+    // Within brackets it is an address of IPv6.
+    let after = host.rsplit(']').next().unwrap_or(host);
+    match after.split_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_err() => Err("its port is no number up to 65535"),
+        _ => Ok(()),
     }
 }
 
@@ -275,6 +292,7 @@ mod tests {
         };
         check("http://node:1/path?a=b", "http://node:1/path?a=b", true, None);
         check("node:1", "node:1", true, None);
+        check("[::1]:8545", "[::1]:8545", true, None);
         check("ws://node", "ws://node", false, None);
         check("/run/node.ipc", "unix:/run/node.ipc", false, None);
         // RFC 7617 section 2.
@@ -291,9 +309,15 @@ mod tests {
         };
         check("ftp://user:word@node", "neither http(s):// nor ws(s)://");
         check("http://user:word@", "names no host");
-        check("https://user:word@no de", "no name that a certificate can have");
         for text in ["node", "127.0.0.1", "node:", ":1", "node:http", "node:65536"] {
             check(text, "it has no port, as 127.0.0.1:8545 has");
         }
+        check("https://user:word@no de", "a name of a host has letters");
+        check("http://h h/x", "a name of a host has letters");
+        check("http://127.0.0.1:99999/", "no number up to 65535");
+        check("ws://node:", "no number up to 65535");
+        check("https://a..b", "no name that a certificate can have");
+        check("", "it has no port");
+        check("h h:1", "a name of a host has letters");
     }
 }

@@ -43,6 +43,11 @@ pub(crate) fn run_follow(
         !node.stateless.stateless,
         "--stateless needs a consensus client, and follows no head: run `deponent node` with it"
     );
+    ensure!(
+        node.follow.upstreams.is_empty(),
+        "--rpc names the execution clients to follow, all of which give missing blocks: leave out \
+         --follow, and add its URLs to --rpc"
+    );
     let temporary = match node.datadir {
         Some(_) => None,
         None => Some(tempfile::tempdir().context("no temporary directory")?),

@@ -502,6 +502,10 @@ impl NodeArgs {
             let what = "takes the head from an execution client: name it with --follow URL";
             return Err(format!("--follow.head {tag} {what}"));
         }
+        let (named, most) = (self.follow.upstreams.len(), follow::limits::UPSTREAMS);
+        if named > most {
+            return Err(format!("{named} execution clients are to be followed, {most} at most"));
+        }
         self.metrics.traces()?;
         self.public.websocket().map(drop)
     }

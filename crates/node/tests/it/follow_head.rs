@@ -727,6 +727,29 @@ async fn a_chain_that_begins_with_a_state_has_the_hashes_from_before_it() {
     assert_eq!(witness["headers"].as_array().expect("headers").len(), 8);
 }
 
+#[test]
+fn upstreams_that_make_no_sense_are_refused() {
+    let check = |args: &[&str], words: &str| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_deponent"));
+        let output = program.args(args).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{args:?}: {said}");
+        assert!(said.contains(words), "{args:?}: {said}");
+    };
+    let many = ["http://127.0.0.1:1"; 17].join(",");
+    check(&["node", "--datadir", "x", "--follow", &many], "17 execution clients");
+    check(&["follow", "--rpc", &many], "17 execution clients");
+    let one = "http://127.0.0.1:1";
+    check(&["follow", "--rpc", one, "--follow", one], "leave out --follow");
+    for (command, flag) in [("node", "--follow"), ("follow", "--rpc"), ("node", "--witnesses")] {
+        for empty in ["", ","] {
+            check(&[command, &format!("{flag}={empty}")], "it has no port");
+        }
+        check(&[command, flag, "http://127.0.0.1:99999/"], "no number up to 65535");
+        check(&[command, flag, "http://h h/x"], "a name of a host has letters");
+    }
+}
+
 /// A program that is killed when this is dropped.
 struct Killed(Child);
 
