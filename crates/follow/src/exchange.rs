@@ -40,6 +40,27 @@ impl Exchange {
         response::result(&self.body)
     }
 
+    /// Whether a batch was refused as a whole: by one error, or by a list in which some calls have
+    /// no answer and no one has a result.
+    pub(crate) fn is_refused(&self) -> bool {
+        if self.ids.is_none() {
+            return false;
+        }
+        match self.results() {
+            Err(error) => matches!(error, ClientError::Rpc(_)),
+            Ok(results) => {
+                let is_left_out =
+                    |result: &Result<_, _>| matches!(result, Err(ClientError::Malformed(_)));
+                results.iter().all(Result::is_err) && results.iter().any(is_left_out)
+            }
+        }
+    }
+
+    /// Whether a call has a result.
+    pub(crate) fn has_result(&self) -> bool {
+        self.results().is_ok_and(|results| results.iter().any(Result::is_ok))
+    }
+
     /// The results of the calls, in their order, as JSON text.
     pub(crate) fn results<'s>(&'s self) -> Result<Vec<Result<&'s str, ClientError>>, ClientError> {
         let Some(ids) = &self.ids else {

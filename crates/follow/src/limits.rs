@@ -20,6 +20,10 @@ pub const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest such pause: an upstream that was restarted is found within it.
 pub const MOST_PAUSE: Duration = Duration::from_secs(300);
 
+/// Longest pause before an upstream is asked again for a block that it does not have: it may be a
+/// slot behind.
+pub const ABSENT_PAUSE: Duration = Duration::from_secs(8);
+
 /// Headers that are asked for in one request: about 2 MiB where each names 200 transactions.
 pub const HEADERS: usize = 128;
 
@@ -45,6 +49,19 @@ pub const WINDOW_BYTES: usize = 64 << 20;
 
 /// The number of these blocks.
 pub const WINDOW_BLOCKS: usize = 256;
+
+/// How long a gap is filled at least before a newer head moves its end, where that makes headway:
+/// to move it costs what is on its way.
+pub const TARGET_HOLD: Duration = LATE_TIME;
+
+/// Pause between two looks whether the end of a gap may be moved.
+pub const LOOK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Pause before a gap is tried again that could not be filled; each further one doubles it.
+pub const FIRST_RETRY: Duration = Duration::from_secs(60);
+
+/// Longest such pause: the reasons hardly ever go away without the operator.
+pub const MOST_RETRY: Duration = Duration::from_secs(3600);
 
 /// Hashes that are kept of a gap: 32 MB, and four months of mainnet. What is further behind is
 /// faster to import from archives.

@@ -264,6 +264,13 @@ impl Upstream {
         self.settled(answer.await)
     }
 
+    /// How long it is not asked again for a block that it does not have, after so many such answers
+    /// before.
+    pub(crate) fn absent_pause(&self, answers: u32) -> Duration {
+        let most = self.options.most_pause.min(limits::ABSENT_PAUSE);
+        self.options.first_pause.saturating_mul(1 << answers.min(8)).min(most)
+    }
+
     /// Counts a failure that its caller found: it is left alone for a while.
     pub(crate) fn leave_alone(&self) {
         self.health().failed(Instant::now());
@@ -326,7 +333,7 @@ impl Upstream {
             return self.blocks_as(BlockMethod::Json, hashes).await;
         }
         let refused = match self.blocks_as(BlockMethod::Raw, hashes).await {
-            Err(error @ Error::Unanswered { error: ClientError::Rpc(_), .. }) => error,
+            Err(error) if is_refusal(&error) => error,
             blocks => return blocks,
         };
         // That it does not have the method, or that it does not have the block: the other method
@@ -359,27 +366,30 @@ impl Upstream {
     }
 
     /// Calls a method for each of these parameters, from the first on as many as it takes in a
-    /// message.
+    /// message. That it takes fewer is remembered once it has answered fewer.
     async fn batch(
         &self,
         method: &'static str,
         params: &[Box<RawValue>],
     ) -> Result<Exchange, Error> {
+        let before = self.batch_len.load(Ordering::Relaxed);
+        let mut most = before;
         loop {
-            let len = params.len().min(self.batch_len.load(Ordering::Relaxed));
-            let is_refused = match self.exchange(method, &params[..len]).await {
-                Ok(exchange) => match exchange.results() {
-                    Err(ClientError::Rpc(_)) => true,
-                    _ => return Ok(exchange),
-                },
-                Err(Error::Unanswered { error: ClientError::TooLong { .. }, .. }) if len > 1 => {
-                    true
-                }
-                Err(error) => return Err(error),
+            let len = params.len().min(most);
+            let answer = self.exchange(method, &params[..len]).await;
+            let is_refused = match &answer {
+                Ok(exchange) => exchange.is_refused(),
+                Err(Error::Unanswered { error, .. }) => is_too_much(error),
+                Err(_) => false,
             };
-            if is_refused {
-                self.batch_len.store((len / 2).max(1), Ordering::Relaxed);
+            if len > 1 && is_refused {
+                most = len / 2;
+                continue;
             }
+            if most < before && answer.as_ref().is_ok_and(Exchange::has_result) {
+                self.batch_len.fetch_min(most, Ordering::Relaxed);
+            }
+            return answer;
         }
     }
 
@@ -437,11 +447,14 @@ impl Upstream {
                 self.answered();
                 return Ok(answer);
             }
+            // The caller asks another one. This one has answered.
+            Err(error @ Error::Absent(_)) => {
+                self.answered();
+                self.doubted.notify_one();
+                return Err(error);
+            }
             Err(error) => error,
         };
-        if matches!(error, Error::Absent(_)) {
-            self.doubted.notify_one();
-        }
         let is_lie = error.is_lie();
         let counter = if is_lie { &self.counters.lies } else { &self.counters.errors };
         Counters::add(counter, 1);
@@ -481,6 +494,25 @@ impl fmt::Debug for Upstream {
 
 fn unanswered(method: &'static str) -> impl Fn(ClientError) -> Error {
     move |error| Error::Unanswered { method, error }
+}
+
+/// Whether a message may be refused for its length.
+const fn is_too_much(error: &ClientError) -> bool {
+    matches!(error, ClientError::TooLong { .. } | ClientError::Http { status: 400 | 413 | 422, .. })
+}
+
+/// Whether a method may be refused, and another one not: by an error of JSON-RPC or of HTTP, or by
+/// the answer that there is no block.
+const fn is_refusal(error: &Error) -> bool {
+    match error {
+        Error::Absent(_) => true,
+        // Too slow and too many is no refusal of a method.
+        Error::Unanswered { error: ClientError::Http { status, .. }, .. } => {
+            matches!(status, 400..=499 | 501) && !matches!(status, 408 | 429)
+        }
+        Error::Unanswered { error, .. } => matches!(error, ClientError::Rpc(_)),
+        _ => false,
+    }
 }
 
 /// Parameters as JSON.

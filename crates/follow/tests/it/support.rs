@@ -174,6 +174,8 @@ pub(crate) enum Manner {
     WrongBody,
     /// It takes a request, and says nothing until it is told something else.
     Stall,
+    /// It lets so many answers go, and then waits.
+    Gated(usize),
     /// It ends the connection in the middle of an answer.
     Truncated,
     /// Its answers are a string of so many bytes.
@@ -186,6 +188,9 @@ pub(crate) enum Manner {
     HeldFrom(u64),
     /// It answers this to each call.
     Says(Says),
+    /// It answers a batch of more calls than so many, or all messages with this method, with this
+    /// status and body.
+    Refuses(usize, &'static str, u16, Value),
 }
 
 /// The result of a method with its parameters; `None` is the true one.
@@ -247,6 +252,23 @@ impl Server {
         self.shared.changed.notify_all();
     }
 
+    /// Lets one answer more go, where it is gated.
+    pub(crate) fn let_go(&self) {
+        if let Manner::Gated(left) = &mut self.shared.manner().1 {
+            *left += 1;
+        }
+        self.shared.changed.notify_all();
+    }
+
+    /// As [`let_go`](Self::let_go), and waits until that has gone, or `is_done`.
+    pub(crate) async fn let_one(&self, is_done: impl Fn() -> bool) {
+        self.let_go();
+        until("an answer goes", || {
+            is_done() || !matches!(self.shared.manner().1, Manner::Gated(1..))
+        })
+        .await;
+    }
+
     /// Has these blocks too, and they are those of their numbers.
     pub(crate) fn add(&self, blocks: &[SealedBlock]) {
         for block in blocks {
@@ -290,10 +312,14 @@ impl Shared {
         while let Some(message) = read_message(&mut reader)? {
             self.messages.fetch_add(1, Ordering::Relaxed);
             let message: Value = serde_json::from_slice(&message)?;
-            let Some(answer) = self.answer(&message) else { return Ok(()) };
+            if !self.passes(&writer)? {
+                return Ok(());
+            }
+            let Some((status, answer)) = self.answer(&message) else { return Ok(()) };
             let is_truncated = matches!(self.manner().1, Manner::Truncated);
             let head = format!(
-                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n\
+                 content-length: {}\r\n\r\n",
                 answer.len()
             );
             writer.write_all(head.as_bytes())?;
@@ -306,13 +332,49 @@ impl Shared {
         Ok(())
     }
 
-    /// The bytes of an answer; `None` ends the connection.
-    fn answer(&self, message: &Value) -> Option<Vec<u8>> {
+    /// Waits at the gate. Whether the other side is still there.
+    fn passes(&self, connection: &TcpStream) -> std::io::Result<bool> {
+        loop {
+            let manner = self.manner();
+            let is_shut = |manner: &mut (usize, Manner)| matches!(manner.1, Manner::Gated(0));
+            let look = Duration::from_millis(5);
+            let mut manner =
+                self.changed.wait_timeout_while(manner, look, is_shut).expect("no panic").0;
+            connection.set_nonblocking(true)?;
+            let is_gone = matches!(connection.peek(&mut [0]), Ok(0));
+            connection.set_nonblocking(false)?;
+            if is_gone {
+                return Ok(false);
+            }
+            match &mut manner.1 {
+                Manner::Gated(0) => {}
+                Manner::Gated(left) => {
+                    *left -= 1;
+                    return Ok(true);
+                }
+                _ => return Ok(true),
+            }
+        }
+    }
+
+    /// The status and the bytes of an answer; `None` ends the connection.
+    fn answer(&self, message: &Value) -> Option<(u16, Vec<u8>)> {
         match &self.manner().1 {
             Manner::Gone => return None,
             Manner::Huge(bytes) => {
                 let long = "0".repeat(*bytes);
-                return Some(format!("{{\"id\":1,\"result\":\"0x{long}\"}}").into_bytes());
+                return Some((200, format!("{{\"id\":1,\"result\":\"0x{long}\"}}").into_bytes()));
+            }
+            Manner::Refuses(calls, method, status, body) => {
+                let first = message.get(0).unwrap_or(message);
+                let is_long = message.as_array().is_some_and(|batch| batch.len() > *calls);
+                if is_long || first["method"] == *method {
+                    let mut body = body.clone();
+                    if let Some(answer) = body.get_mut(0) {
+                        answer["id"] = first["id"].clone();
+                    }
+                    return Some((*status, body.to_string().into_bytes()));
+                }
             }
             _ => {}
         }
@@ -321,7 +383,7 @@ impl Shared {
             Value::Array(calls) => calls.iter().map(|call| self.call(call)).collect(),
             call => self.call(call),
         };
-        Some(answer.to_string().into_bytes())
+        Some((200, answer.to_string().into_bytes()))
     }
 
     fn wait_while(&self, is_so: impl Fn(&Manner) -> bool) {
@@ -369,6 +431,7 @@ impl Shared {
                 let by_number = self.by_number.lock().unwrap();
                 let hash = match number {
                     "latest" => by_number.last_key_value().map(|(_, hash)| *hash),
+                    "safe" | "finalized" => None,
                     _ => {
                         let number = u64::from_str_radix(&number[2..], 16).expect("a number");
                         by_number.get(&number).copied()

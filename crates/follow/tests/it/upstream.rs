@@ -3,6 +3,8 @@
 use alloy_primitives::B256;
 use deponent_follow::{Error, Upstream, UpstreamFigures, UpstreamOptions};
 
+use serde_json::{Value, json};
+
 use crate::support::{Manner, Server, chain, quick};
 
 #[tokio::test]
@@ -60,6 +62,54 @@ async fn blocks_come_as_json_where_there_is_no_rlp() {
     assert_eq!(upstream.blocks(&hashes).await.expect("it has them"), blocks);
     let figures = upstream.figures();
     assert_eq!((figures.errors, figures.lies), (0, 0));
+}
+
+/// geth answers a batch that is too long with a list of one error, others with one error or with a
+/// status of HTTP.
+#[tokio::test]
+async fn a_batch_that_is_refused_comes_in_shorter_ones() {
+    let blocks = chain(60);
+    let error = || json!({"code": -32600, "message": "batch too large"});
+    let one = || json!({"jsonrpc": "2.0", "id": null, "error": error()});
+    let refusals = [
+        (200, one()),
+        (200, json!([one()])),
+        (413, json!("too large")),
+        (413, one()),
+        (400, one()),
+    ];
+    let hashes: Vec<_> = blocks.iter().map(|block| block.hash()).collect();
+    for (status, body) in refusals {
+        let server = Server::with(&blocks).and(Manner::Refuses(20, "", status, body.clone()));
+        let upstream = server.upstream(quick());
+        let down = upstream.headers_down(60, 128).await.expect("it has them");
+        // Of 61 it refuses 61 and 30.
+        assert_eq!(down.len(), 15, "{status} {body}");
+        assert_eq!(upstream.blocks(&hashes).await.expect("it has them"), blocks[..15]);
+        assert_eq!((upstream.figures().errors, upstream.failures()), (0, 0), "{status} {body}");
+        // It is asked for as many from then on.
+        let messages = server.messages();
+        upstream.headers_down(60, 128).await.expect("it has them");
+        assert_eq!(server.messages(), messages + 1);
+    }
+}
+
+#[tokio::test]
+async fn blocks_come_as_json_where_rlp_is_refused_in_any_way() {
+    let blocks = chain(20);
+    let hashes: Vec<_> = blocks.iter().map(|block| block.hash()).collect();
+    let raw = "debug_getRawBlock";
+    let nothing = Manner::Says(Box::new(move |method, _| (method == raw).then_some(Value::Null)));
+    let refused = |status| Manner::Refuses(usize::MAX, raw, status, json!("no"));
+    for manner in [nothing, refused(403), refused(404), refused(405), refused(400)] {
+        let server = Server::with(&blocks).and(manner);
+        let upstream = server.upstream(quick());
+        assert_eq!(upstream.blocks(&hashes).await.expect("it has them"), blocks);
+        let messages = server.messages();
+        assert_eq!(upstream.blocks(&hashes).await.expect("it has them"), blocks);
+        assert_eq!(server.messages(), messages + 1, "it is not asked for RLP again");
+        assert_eq!((upstream.figures().errors, upstream.failures()), (0, 0));
+    }
 }
 
 #[test]

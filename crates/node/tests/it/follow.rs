@@ -129,7 +129,9 @@ async fn geth_is_followed_over_http_websocket_and_ipc() {
     let ipc = path("geth.ipc").display().to_string();
     let public = ["--http", "--http.api", "eth,debug", "--http.port", &port, "--ipcpath", &ipc];
     let websocket = ["--ws", "--ws.api", "eth,debug", "--ws.port", &port];
-    let arguments = [&public[..], &websocket, &["--gcmode", "archive"]].concat();
+    // It answers longer batches with one error in a list, as public endpoints do.
+    let limits = ["--rpc.batch-request-limit", "20", "--gcmode", "archive"];
+    let arguments = [&public[..], &websocket, &limits].concat();
     let _running = geth.start(&path("geth"), &path("secret.hex"), &arguments);
     let imported = {
         let start = Instant::now();
