@@ -10,12 +10,12 @@ use alloy_rpc_types_engine::ForkchoiceState;
 use engine::{Engine, ForkchoiceOutcome, Verdict};
 use rpc::LogThrottle;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::error::Error;
 use crate::head::news::HeadNews;
 use crate::head::status::{HeadTag, SharedStatus};
-use crate::limits::{HEAD_CHECK, HEAD_HOLD, HEAD_POLL, HEAD_RETURN, HEAD_UNFIT};
+use crate::limits::{HEAD_CHECK, HEAD_HOLD, HEAD_POLL, HEAD_RETURN, HEAD_UNFIT, LATE_TIME};
 use crate::upstream::Upstream;
 
 /// How the head stands after the upstream was asked.
@@ -31,8 +31,12 @@ enum Standing {
 enum Left {
     /// It did not give what it was asked for, which the log says.
     Unanswered(Error),
+    /// It has not answered for a while, and another one can be asked.
+    Late,
     /// It cannot be followed.
     Unfit(String),
+    /// It cannot be followed yet.
+    Young(String),
 }
 
 impl From<Error> for Left {
@@ -53,6 +57,13 @@ struct InvalidHead {
     reason: String,
     /// The head of this chain at the time.
     head: B256,
+}
+
+/// The upstream that is followed, among all.
+#[derive(Clone, Copy)]
+struct Others<'a> {
+    upstreams: &'a [Upstream],
+    place: usize,
 }
 
 pub(crate) struct HeadTask {
@@ -110,8 +121,10 @@ impl HeadTask {
     /// Follows an upstream, until it does not answer, or one before it may answer again.
     async fn follow(&mut self, upstreams: &[Upstream], place: usize) -> Result<(), Left> {
         let upstream = &upstreams[place];
-        self.check_chain(upstream).await?;
-        let (mut news, since) = (HeadNews::open(upstream).await?, Instant::now());
+        let others = Others { upstreams, place };
+        self.in_time(others, self.check_chain(upstream)).await?;
+        let news = async { Ok(HeadNews::open(upstream).await?) };
+        let (mut news, since) = (self.in_time(others, news).await?, Instant::now());
         if self.followed.replace(place) != Some(place) {
             tracing::info!(
                 upstream = upstream.name(),
@@ -122,7 +135,7 @@ impl HeadTask {
         }
         self.shared.lock().upstream = Some(upstream.name().to_owned());
         loop {
-            let most = match self.step(upstream).await? {
+            let most = match self.step(others).await? {
                 Standing::Settled => HEAD_CHECK,
                 Standing::Behind => HEAD_POLL,
             };
@@ -131,6 +144,19 @@ impl HeadTask {
                 return Ok(());
             }
             news.next(most).await?;
+        }
+    }
+
+    /// An answer of an upstream; where others can be asked, it comes soon or not at all.
+    async fn in_time<T>(
+        &self,
+        Others { upstreams, place }: Others<'_>,
+        answer: impl Future<Output = Result<T, Left>>,
+    ) -> Result<T, Left> {
+        let mut others = (0..).zip(upstreams).filter(|(other, _)| *other != place);
+        match others.any(|at| self.wait(at).is_zero()) {
+            true => timeout(LATE_TIME, answer).await.unwrap_or(Err(Left::Late)),
+            false => answer.await,
         }
     }
 
@@ -144,15 +170,28 @@ impl HeadTask {
         }
         match upstream.header(first).await {
             Ok(_) => Ok(()),
-            Err(Error::Absent(_)) => Err(Left::Unfit(format!(
-                "it has another chain: it does not know block {first}, with which this one begins"
-            ))),
+            Err(Error::Absent(_)) => Err(self.without_first(upstream, first).await?),
             Err(error) => Err(error.into()),
         }
     }
 
+    /// Why an upstream does not have the first block of this chain.
+    async fn without_first(&self, upstream: &Upstream, first: B256) -> Result<Left, Left> {
+        let number = self.engine.number(&first)?.unwrap_or(0);
+        let latest = upstream.header_at(HeadTag::Latest.word()).await?;
+        Ok(match latest.map(|latest| latest.number) {
+            Some(latest) if latest < number => Left::Young(format!(
+                "it is at block {latest}, and this chain begins at block {number}"
+            )),
+            _ => Left::Unfit(format!(
+                "it has another chain: it does not know block {first}, with which this one begins"
+            )),
+        })
+    }
+
     /// Asks for the head, and moves towards it.
-    async fn step(&mut self, upstream: &Upstream) -> Result<Standing, Left> {
+    async fn step(&mut self, others: Others<'_>) -> Result<Standing, Left> {
+        let upstream = &others.upstreams[others.place];
         let knows = |hash: &B256| self.engine.number(hash).map(|number| number.is_some());
         // Another target would begin the filling of a gap anew.
         if let Some((target, since)) = self.target
@@ -164,12 +203,16 @@ impl HeadTask {
         }
         self.target = None;
         let [safe, finalized] = [HeadTag::Safe, HeadTag::Finalized].map(HeadTag::word);
-        let (head, safe, finalized) = tokio::join!(
-            self.head_of(upstream),
-            upstream.header_if_named(safe),
-            upstream.header_if_named(finalized),
-        );
-        let Some(head) = head? else {
+        let headers = async {
+            let (head, safe, finalized) = tokio::join!(
+                self.head_of(upstream),
+                upstream.header_if_named(safe),
+                upstream.header_if_named(finalized),
+            );
+            Ok((head?, safe, finalized))
+        };
+        let (head, safe, finalized) = self.in_time(others, headers).await?;
+        let Some(head) = head else {
             self.say(format!("{} has no {} block yet", upstream.name(), self.tag));
             return Ok(Standing::Settled);
         };
@@ -180,16 +223,23 @@ impl HeadTask {
         }
         // Where the parent is missing, the fork choice has the gap filled.
         if !knows(&hash)? && knows(&head.parent_hash)? {
-            let block = upstream.blocks(&[hash]).await?.pop();
-            let block = block.ok_or(Left::Unanswered(Error::Absent(hash)))?;
-            let verdict = self.with_engine(move |engine| engine.new_block(block)).await?;
+            // Where it does not come, it is a gap, for which all upstreams are asked.
+            let verdict = match timeout(LATE_TIME, upstream.blocks(&[hash])).await {
+                Ok(Err(Error::Absent(_))) | Err(_) => None,
+                Ok(blocks) => match blocks?.pop() {
+                    None => None,
+                    Some(block) => {
+                        Some(self.with_engine(move |engine| engine.new_block(block)).await?)
+                    }
+                },
+            };
             match verdict {
-                Verdict::Valid => {}
-                Verdict::Invalid { reason, .. } => {
+                None | Some(Verdict::Valid) => {}
+                Some(Verdict::Invalid { reason, .. }) => {
                     self.refuse(upstream, &head, &reason);
                     return Ok(Standing::Settled);
                 }
-                Verdict::Syncing(missing) => {
+                Some(Verdict::Syncing(missing)) => {
                     self.say(format!(
                         "block {} of {} cannot run: {missing}",
                         head.number,
@@ -322,6 +372,18 @@ impl HeadTask {
             Left::Unanswered(error) => {
                 upstream.leave_alone();
                 self.settled(Some(format!("{}: {error}", upstream.name())));
+            }
+            Left::Late => {
+                upstream.leave_alone();
+                self.say(format!("{} has not answered for {LATE_TIME:?}", upstream.name()));
+            }
+            Left::Young(reason) => {
+                self.unfit.insert(place, Instant::now() + HEAD_UNFIT);
+                let problem = format!("{} is waited for: {reason}", upstream.name());
+                if self.log.is_due() {
+                    tracing::info!(reason = problem, "there is no head to follow yet");
+                }
+                self.settled(Some(problem));
             }
             Left::Unfit(reason) => {
                 self.unfit.insert(place, Instant::now() + HEAD_UNFIT);
