@@ -1,8 +1,7 @@
 //! Gaps of a chain, found and filled one after the other.
 
-use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
 use engine::{ChainEvent, Engine, Missing, MissingBlock};
@@ -16,6 +15,7 @@ use crate::descent::{Descent, DescentEnd};
 use crate::figures::UpstreamFigures;
 use crate::first_headers::FirstHeaders;
 use crate::forward::{Forward, ForwardEnd};
+use crate::hold::{BackfillOptions, Hold};
 use crate::route::Route;
 use crate::status::{Progress, SharedProgress, Stage};
 use crate::upstream::Upstream;
@@ -36,6 +36,15 @@ pub struct Backfill {
 impl Backfill {
     /// Begins on the tokio runtime of the caller.
     pub fn start(engine: Arc<Engine>, upstreams: Vec<Upstream>) -> Self {
+        Self::start_with(engine, upstreams, BackfillOptions::default())
+    }
+
+    /// As [`start`](Self::start), with other times.
+    pub fn start_with(
+        engine: Arc<Engine>,
+        upstreams: Vec<Upstream>,
+        options: BackfillOptions,
+    ) -> Self {
         let upstreams: Arc<[Upstream]> = upstreams.into();
         let (progress, wake) = (Arc::<SharedProgress>::default(), Arc::<Notify>::default());
         engine.gaps_are_filled();
@@ -48,6 +57,7 @@ impl Backfill {
         let (stop, stopped) = watch::channel(false);
         let filler = Filler {
             engine: engine.clone(),
+            options,
             upstreams: upstreams.clone(),
             progress: progress.clone(),
             wake,
@@ -106,8 +116,17 @@ enum FillEnd {
     GivenUp { reason: String, invalid: Option<B256> },
 }
 
+/// The last gap that could not be filled.
+struct GivenUp {
+    /// The block that is missing.
+    hash: B256,
+    pause: Duration,
+    until: Instant,
+}
+
 struct Filler {
     engine: Arc<Engine>,
+    options: BackfillOptions,
     upstreams: Arc<[Upstream]>,
     progress: Arc<SharedProgress>,
     /// Told when another block may be missing.
@@ -141,29 +160,31 @@ impl ErrorLog {
 
 impl Filler {
     async fn run(mut self, mut stopped: watch::Receiver<bool>) {
-        let mut given_up = None;
+        let mut given_up: Option<GivenUp> = None;
         loop {
             tokio::select! {
                 () = self.first.ask(&self.engine, &self.upstreams) => {}
                 _ = stopped.wait_for(|stopped| *stopped) => return,
             }
-            let pause = self.first.pause(&self.engine);
-            let again = async || match pause {
-                Some(pause) => sleep(pause).await,
-                None => pending().await,
-            };
-            let missing = self.missing().filter(|missing| given_up != Some(missing.hash));
-            let Some(missing) = missing else {
+            let pause = self.first.pause(&self.engine).unwrap_or(Duration::MAX);
+            let missing = self.missing();
+            let is_missing = |gap: &&GivenUp| missing.is_some_and(|it| it.hash == gap.hash);
+            let before = given_up.as_ref().filter(is_missing);
+            let rest = before.map(|gap| gap.until.saturating_duration_since(Instant::now()));
+            let rest = rest.unwrap_or_default();
+            let Some(missing) = missing.filter(|_| rest.is_zero()) else {
                 // The reason why a gap cannot be filled stays, and so does its number.
                 if self.progress.get().is_none_or(|progress| progress.problem.is_none()) {
                     self.set_progress(None);
                 }
+                let rest = if rest.is_zero() { Duration::MAX } else { rest };
                 tokio::select! {
                     () = self.wake.notified() => continue,
-                    () = again() => continue,
+                    () = sleep(pause.min(rest)) => continue,
                     _ = stopped.wait_for(|stopped| *stopped) => return,
                 }
             };
+            let pause = before.map_or(self.options.first_retry, |gap| 2 * gap.pause);
             let end = self.fill(missing, &mut stopped).await;
             if *stopped.borrow() {
                 return;
@@ -177,7 +198,9 @@ impl Filler {
                 }
                 FillEnd::GivenUp { reason, invalid } => {
                     self.errors.error(&missing, &reason);
-                    given_up = Some(missing.hash);
+                    let pause = pause.min(self.options.most_retry);
+                    let (hash, until) = (missing.hash, Instant::now() + pause);
+                    given_up = Some(GivenUp { hash, pause, until });
                     let ran = self.head_number();
                     self.progress.update(|progress| {
                         (progress.ran, progress.problem) = (ran, Some(reason.clone()));
@@ -218,33 +241,36 @@ impl Filler {
         let starting = self.head_number();
         // One that could not be filled is another one, once the head has moved.
         let is_same = |before: &Progress| before.problem.is_none() || before.ran == starting;
-        let before = self.progress.get().filter(is_same);
+        let before = self.progress.get();
+        let tried = before.as_ref().filter(|before| before.target_hash == missing.hash);
+        let target = missing.number.or_else(|| tried?.target);
+        let before = before.filter(is_same);
         let is_new = before.is_none();
         let (begun, problem) =
             before.map_or((starting, None), |before| (before.starting, before.problem));
         self.set_progress(Some(Progress {
             stage: Stage::Headers,
             starting: begun,
-            target: missing.number,
+            target,
             target_hash: missing.hash,
             hashes: 0,
             ran: starting,
             upstream: None,
             problem,
         }));
-        let moved = moved(&engine, &wake, missing.hash);
-        tokio::pin!(moved);
+        let hold = Hold::new(self.options);
         let mut descent = Descent {
             engine: &engine,
             upstreams: &self.upstreams,
             progress: &self.progress,
             is_new,
+            hold: &hold,
             known: std::mem::take(&mut self.route),
             route: Route::default(),
         };
         let end = tokio::select! {
             end = descent.run(missing) => Some(end),
-            () = &mut moved => None,
+            () = hold.left(&engine, &wake, missing.hash) => None,
             _ = stopped.wait_for(|stopped| *stopped) => None,
         };
         self.route = match end {
@@ -263,10 +289,12 @@ impl Filler {
             }
             Some(DescentEnd::NoWay(reason)) => return FillEnd::GivenUp { reason, invalid: None },
         }
-        let forward = Forward::start(&engine, &self.upstreams, &self.progress, missing.hash);
+        let hold = Hold::new(self.options);
+        let (upstreams, progress) = (&self.upstreams, &self.progress);
+        let forward = Forward::start(&engine, upstreams, progress, &hold, missing.hash);
         let end = forward.run(&mut self.route, async {
             tokio::select! {
-                () = moved => {}
+                () = hold.left(&engine, &wake, missing.hash) => {}
                 _ = stopped.wait_for(|stopped| *stopped) => {}
             }
         });
@@ -328,18 +356,4 @@ const SO_IS_ALL: &str = "is invalid, and so is all that stands on it";
 
 fn invalid_block(number: u64, hash: B256, reason: &str) -> String {
     format!("block {number}, {hash}, {SO_IS_ALL}: {reason}")
-}
-
-/// Waits until another block is missing than this one, or none.
-async fn moved(engine: &Engine, wake: &Notify, hash: B256) {
-    loop {
-        wake.notified().await;
-        match engine.missing() {
-            Ok(Some(missing)) if missing.hash == hash => {}
-            // A gap whose block came otherwise is filled at once.
-            Ok(None) if engine.number(&hash).is_ok_and(|number| number.is_none()) => return,
-            Ok(None) => {}
-            _ => return,
-        }
-    }
 }

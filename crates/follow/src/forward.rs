@@ -14,11 +14,12 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
 use crate::error::Error;
+use crate::hold::Hold;
 use crate::limits;
 use crate::progress_log::ProgressLog;
 use crate::route::Route;
 use crate::status::{SharedProgress, Stage};
-use crate::turns;
+use crate::turns::{self, Absences};
 use crate::upstream::Upstream;
 
 /// How the blocks of a gap have ended.
@@ -68,6 +69,8 @@ struct Fetched {
 pub(crate) struct Forward<'a> {
     upstreams: &'a Arc<[Upstream]>,
     progress: &'a SharedProgress,
+    hold: &'a Hold,
+    absences: Absences,
     lines: ProgressLog,
     runner: Arc<Runner>,
     requests: JoinSet<Fetched>,
@@ -96,11 +99,14 @@ impl<'a> Forward<'a> {
         engine: &Arc<Engine>,
         upstreams: &'a Arc<[Upstream]>,
         progress: &'a SharedProgress,
+        hold: &'a Hold,
         target: B256,
     ) -> Self {
         Self {
             upstreams,
             progress,
+            hold,
+            absences: Absences::default(),
             lines: ProgressLog::new(progress),
             runner: Arc::new(Runner {
                 engine: engine.clone(),
@@ -154,9 +160,16 @@ impl<'a> Forward<'a> {
                     return end.expect("running a block does not panic");
                 }
                 Some(fetched) = self.requests.join_next(), if !self.requests.is_empty() => {
-                    self.take(fetched.expect("a request does not panic"), route);
+                    let fetched = fetched.expect("a request does not panic");
+                    if fetched.blocks.is_ok() {
+                        self.hold.answered();
+                    }
+                    self.take(fetched, route);
                 }
-                () = self.runner.has_run.notified() => self.note_run(),
+                () = self.runner.has_run.notified() => {
+                    self.hold.gained();
+                    self.note_run();
+                }
                 () = sleep(idle) => {}
                 () = &mut stop => break,
             }
@@ -206,7 +219,10 @@ impl<'a> Forward<'a> {
     fn ask(&mut self, route: &Route, highest: u64, log: &LogThrottle) -> Duration {
         loop {
             let on_their_way = &self.on_their_way;
-            let is_free = |place: usize| on_their_way[place] < limits::REQUESTS;
+            let is_free = |place: usize| {
+                on_their_way[place] < limits::REQUESTS
+                    && self.absences.pause(self.upstreams, place).is_zero()
+            };
             let Some(place) = turns::next(self.upstreams, is_free) else { break };
             let Some((first, count)) = self.next_range(highest, place) else {
                 return limits::LATE_TIME;
@@ -216,8 +232,13 @@ impl<'a> Forward<'a> {
         if self.requests.is_empty() {
             self.progress.update(|progress| progress.upstream = None);
             turns::say_none(self.upstreams, log);
+            if self.absences.are_all(self.upstreams, |_| false) {
+                let missing = route.at(self.given).unwrap_or_default();
+                Absences::say(self.upstreams, log, missing);
+                self.hold.nowhere();
+            }
         }
-        turns::pause(self.upstreams).clamp(limits::LEAST_PAUSE, limits::LATE_TIME)
+        self.absences.least_pause(self.upstreams).clamp(limits::LEAST_PAUSE, limits::LATE_TIME)
     }
 
     /// The blocks that are asked for next.
@@ -264,6 +285,7 @@ impl<'a> Forward<'a> {
     fn take(&mut self, fetched: Fetched, route: &Route) {
         let Fetched { place, first, count, blocks } = fetched;
         self.on_their_way[place] -= 1;
+        self.absences.note(self.upstreams, place, &blocks);
         if self.asked.get(&first).is_some_and(|(_, _, asked)| *asked == place) {
             self.asked.remove(&first);
         }

@@ -1,6 +1,8 @@
 //! Gaps that are filled, from upstreams that are honest, and from such as are not.
 
 mod backfill;
+mod heads;
 mod lies;
+mod moves;
 mod support;
 mod upstream;

@@ -1,0 +1,53 @@
+//! The head of an upstream, where upstreams say nothing or are behind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deponent_follow::{Backfill, HeadSource, HeadTag, UpstreamOptions};
+use engine::{Engine, Genesis};
+use execution::{ChainSpec, SealedBlock};
+
+use crate::support::*;
+
+/// Its own first block, which upstreams are asked for.
+fn first(engine: &Engine) -> SealedBlock {
+    engine.block(engine.heads().genesis).unwrap().expect("it begins so").block.clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_one_is_followed_where_one_says_nothing_for_a_while() {
+    let (engine, blocks) = (engine(), chain(10));
+    let servers = [Server::with(&blocks), Server::with(&blocks)];
+    servers.iter().for_each(|server| server.add(&[first(&engine)]));
+    servers[0].be(Manner::Stall);
+    let options = UpstreamOptions { request_time: Duration::from_secs(24 * 3600), ..quick() };
+    let upstreams = || servers.iter().map(|server| server.upstream(options)).collect();
+    let backfill = Backfill::start(engine.clone(), upstreams());
+    let source = HeadSource::start(engine.clone(), upstreams(), HeadTag::Latest);
+    until("the head is theirs", || engine.heads().head == blocks[9].hash()).await;
+    assert_eq!(source.status().upstream.as_deref(), Some(backfill.upstreams()[1].name()));
+    servers[0].be(Manner::Honest);
+    source.stop().await;
+    backfill.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_before_the_first_block_is_waited_for() {
+    let mut file = genesis(0);
+    // A block's transaction has the number of its parent for a nonce.
+    file.alloc.values_mut().for_each(|account| account.nonce = Some(200));
+    let rules = ChainSpec::from_config(&file.config).unwrap();
+    let mut begin = Genesis::new(&file, &rules).unwrap();
+    begin.header.number = 200;
+    let maker: Arc<Engine> = Engine::new(rules.clone(), begin.clone()).unwrap().into();
+    let engine: Arc<Engine> = Engine::new(rules, begin).unwrap().into();
+    let server = Server::with(&chain(50));
+    let source = HeadSource::start(engine.clone(), vec![server.upstream(quick())], HeadTag::Latest);
+    let problem = || source.status().problem.unwrap_or_default();
+    until("it is waited for", || problem().contains("and this chain begins at block 200")).await;
+    server.add(&[first(&engine)]);
+    let next = branch(&maker, maker.heads().genesis, 0, 1);
+    server.add(&next);
+    until("the head is its", || engine.heads().head == next[0].hash()).await;
+    source.stop().await;
+}
