@@ -434,9 +434,17 @@ async fn an_upstream_of_another_chain_is_refused_and_the_next_one_is_followed() 
     follower.until_log(&other_chain).await;
     let own = format!("upstream=\"ws://{}\" chain_id=", dev.address);
     follower.until_log(&["INFO", "an upstream of --follow answers", &own]).await;
-    let status = follower.status().await;
-    let states = [0, 1].map(|place| status["upstreams"][place]["state"].clone());
-    assert_eq!(states, [json!("has another chain, 77"), json!("answers")], "{status}");
+    // Those of the head are shown, which are asked by themselves.
+    let start = Instant::now();
+    loop {
+        let status = follower.status().await;
+        let states = [0, 1].map(|place| status["upstreams"][place]["state"].clone());
+        if states == [json!("has another chain, 77"), json!("answers")] {
+            break;
+        }
+        assert!(start.elapsed() < PATIENCE, "{status}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     pay(&mut dev, "0x2").await;
     follower.until_step(&mut dev).await;
 }
