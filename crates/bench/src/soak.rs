@@ -169,7 +169,8 @@ pub(crate) fn run(args: &SoakArgs) -> anyhow::Result<()> {
     println!("{}", crate::report::console(&[soak.document()?]));
     println!("{}", soak.folder.display());
     outcome?;
-    let complaints = soak.tally.complaints();
+    let mut complaints = soak.tally.complaints();
+    complaints.extend(soak.growth());
     ensure!(complaints.is_empty(), "{}", complaints.join("; "));
     for node in &soak.nodes {
         std::fs::remove_dir_all(node.folder.join("chain")).ok();

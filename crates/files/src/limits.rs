@@ -111,8 +111,9 @@ pub(super) const LOOK_AHEAD_BYTES: usize = 4 << 10;
 /// The longest chain of symbolic links followed to a file that is written, as on Linux.
 pub(super) const MOST_LINKS: usize = 40;
 
-/// The default number of an account's slots in one item of the reader: 32 MiB of them.
-pub(super) const SLOTS_AT_ONCE: usize = 1 << 19;
+/// The default number of an account's slots in one item of the reader: 2 MiB of them, of which some
+/// wait for the thread that builds.
+pub(super) const SLOTS_AT_ONCE: usize = 1 << 15;
 
 /// The number of bytes of a sorted file buffered before they are written.
 pub(super) const WRITE_BYTES: usize = 1 << 20;

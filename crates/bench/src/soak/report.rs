@@ -11,12 +11,17 @@ use crate::soak::watch::{Reading, Trend};
 
 /// A process that is younger fills its caches.
 const GROWN_UP_SECONDS: f64 = 300.0;
+/// Slots of a run in whose second half all caches of a node are full: the newest blocks take the
+/// longest, 64 MiB at some 10 KB each.
+const SETTLED_SLOTS: u64 = 10_000;
 
 /// A quantity of a reading.
 struct Quantity {
     name: &'static str,
     unit: Unit,
     of: fn(&Reading) -> f64,
+    /// Whether a node has a bound for it; its disk has all bodies of the chain.
+    is_bounded: bool,
 }
 
 const QUANTITIES: [Quantity; 4] = [
@@ -24,14 +29,26 @@ const QUANTITIES: [Quantity; 4] = [
         name: "resident memory",
         unit: Unit::Mib,
         of: |reading| reading.resident_kib as f64 * 1024.0,
+        is_bounded: true,
     },
     Quantity {
         name: "open descriptors",
         unit: Unit::Count,
         of: |reading| reading.descriptors as f64,
+        is_bounded: true,
     },
-    Quantity { name: "disk", unit: Unit::Mib, of: |reading| reading.disk_bytes as f64 },
-    Quantity { name: "files", unit: Unit::Count, of: |reading| reading.files as f64 },
+    Quantity {
+        name: "disk",
+        unit: Unit::Mib,
+        of: |reading| reading.disk_bytes as f64,
+        is_bounded: false,
+    },
+    Quantity {
+        name: "files",
+        unit: Unit::Count,
+        of: |reading| reading.files as f64,
+        is_bounded: false,
+    },
 ];
 
 impl Soak<'_> {
@@ -50,7 +67,7 @@ impl Soak<'_> {
             Some(fault) => format!("The run ended early: {fault}"),
             None => format!("No block was lost in {} slots.", tally.slots),
         });
-        for complaint in tally.complaints() {
+        for complaint in tally.complaints().into_iter().chain(self.growth()) {
             document.text(complaint);
         }
         document.method(format!(
@@ -87,6 +104,32 @@ impl Soak<'_> {
         self.tally.readings.iter().filter(move |reading| reading.node == node)
     }
 
+    /// The line through the second half of a node's readings.
+    fn trend(&self, node: usize, quantity: &Quantity) -> Option<Trend> {
+        let half = self.tally.readings.last().map_or(0.0, |reading| reading.seconds / 2.0);
+        let late = self
+            .readings(node)
+            .filter(|reading| reading.seconds >= half && reading.age_seconds >= GROWN_UP_SECONDS);
+        let late: Vec<[f64; 2]> =
+            late.map(|reading| [reading.seconds / 3600.0, (quantity.of)(reading)]).collect();
+        Trend::of(&late)
+    }
+
+    /// The nodes whose memory or descriptors grow, in a run so long that all caches are full.
+    pub(crate) fn growth(&self) -> Vec<String> {
+        if self.tally.slots < SETTLED_SLOTS {
+            return Vec::new();
+        }
+        let kept = QUANTITIES.iter().filter(|quantity| quantity.is_bounded);
+        let nodes = |quantity| {
+            let growing = self.nodes.iter().enumerate().filter(move |(index, _)| {
+                self.trend(*index, quantity).is_some_and(|trend| trend.is_growth())
+            });
+            growing.map(move |(_, node)| format!("the {} of {} grows", quantity.name, node.name))
+        };
+        kept.flat_map(nodes).collect()
+    }
+
     fn resources(&self, quantity: &Quantity) -> Table {
         let per_hour = format!("{} an hour", quantity.name);
         let mut table = Table::new(quantity.name)
@@ -96,16 +139,10 @@ impl Soak<'_> {
             .column(per_hour, quantity.unit)
             .column("explained", Unit::Percent)
             .column("growth", Unit::Text);
-        let half = self.tally.readings.last().map_or(0.0, |reading| reading.seconds / 2.0);
         for (index, node) in self.nodes.iter().enumerate() {
             let all: Vec<f64> = self.readings(index).map(quantity.of).collect();
             let sorted = Sorted::new(all.iter().copied());
-            let late = self.readings(index).filter(|reading| {
-                reading.seconds >= half && reading.age_seconds >= GROWN_UP_SECONDS
-            });
-            let late: Vec<[f64; 2]> =
-                late.map(|reading| [reading.seconds / 3600.0, (quantity.of)(reading)]).collect();
-            let trend = Trend::of(&late);
+            let trend = self.trend(index, quantity);
             table.row(cells![
                 node.name.clone(),
                 node.starts,

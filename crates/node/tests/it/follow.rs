@@ -150,7 +150,7 @@ async fn geth_is_followed_over_http_websocket_and_ipc() {
     }
 }
 
-/// Real spans, and the chains of hive: our own node has them, and another one follows it.
+/// Published chains, hive's and geth's: our own node has them, and another one follows it.
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_chains_come_over_from_a_node_of_ours() {
     let Some(fixtures) = testing::fixtures() else { return };

@@ -735,7 +735,7 @@ async fn the_engine_api_is_there_over_rest_too() {
 
 /// An answer that never ends is given up, and the other source is asked.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endless_answer_takes_no_memory() {
+async fn an_endless_answer_is_given_up() {
     let mut node = TestNode::start(genesis_of_osaka()).await;
     let genesis = genesis_hash(&mut node).await;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
