@@ -13,7 +13,10 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 fn options() -> BackfillOptions {
     let look = Duration::from_millis(1);
-    BackfillOptions { hold: Duration::ZERO, patience: HOUR, look, ..Default::default() }
+    // A gap that is wrongly given up stays.
+    let (first_retry, most_retry) = (HOUR, HOUR);
+    let options = BackfillOptions { first_retry, most_retry, ..Default::default() };
+    BackfillOptions { hold: Duration::ZERO, patience: HOUR, look, ..options }
 }
 
 #[tokio::test(flavor = "multi_thread")]
