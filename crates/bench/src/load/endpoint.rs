@@ -272,7 +272,7 @@ mod tests {
         let none = Access::default();
         for (url, transport, address, shown) in [
             ("http://a:1", Transport::Http, "http://a:1/", "http://a:1"),
-            ("http://a/key?x", Transport::Http, "http://a:80/key?x", "http://a:80/…"),
+            ("http://a/key?x", Transport::Http, "http://a:80/key?x", "http://a:80"),
             ("ws://[::1]:8546/", Transport::WebSocket, "ws://[::1]:8546/", "ws://[::1]:8546"),
             ("ws://[::1]", Transport::WebSocket, "ws://[::1]:80/", "ws://[::1]:80"),
             ("/run/geth.ipc", Transport::Ipc, "unix:/run/geth.ipc", "/run/geth.ipc"),
