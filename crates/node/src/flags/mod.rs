@@ -51,11 +51,14 @@ pub(crate) fn read(command: Command, given: &[OsString]) -> Result<ArgMatches, c
 
 /// The error about a value, which repeats no more of a URL than messages may show.
 fn without_secrets(mut fault: clap::Error) -> clap::Error {
-    let shown = match fault.get(ContextKind::InvalidValue) {
-        Some(ContextValue::String(value)) if value.contains("://") => rpc::shown_address(value),
-        _ => return fault,
+    let Some(ContextValue::String(value)) = fault.get(ContextKind::InvalidValue) else {
+        return fault;
     };
-    fault.insert(ContextKind::InvalidValue, ContextValue::String(shown));
+    let shown = rpc::shown_address(value);
+    // A slash at the end is no secret, and may be what is wrong.
+    if value.contains("://") && value.trim_end_matches('/') != shown {
+        fault.insert(ContextKind::InvalidValue, ContextValue::String(shown));
+    }
     fault
 }
 
