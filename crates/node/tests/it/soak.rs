@@ -74,7 +74,7 @@ fn a_node_that_lost_its_chain_ends_the_run() {
     let flags = "--for 60s --slot 150ms --every 1 --longest 1 --troubles end,kill";
     let error = soak(&program, dir.path(), flags).expect_err("a loss");
     let said = format!("{error:#}");
-    // Where a gap was being filled as it ended, its head may be any block on the way, the first too.
+    // Where a gap was filled as it ended, its head may be any block on the way, the first too.
     let lost = ["lost its head", "lost block"].into_iter().find(|lost| said.contains(lost));
     let lost = lost.expect(&said);
     let report = std::fs::read_to_string(dir.path().join("results/report.md")).expect("written");
