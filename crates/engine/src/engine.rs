@@ -51,8 +51,6 @@ pub struct Engine {
     pub(crate) orphans: Mutex<Orphans>,
     /// The number of the head when the chain was opened.
     pub(crate) opened_at: u64,
-    /// The number of the first block.
-    pub(crate) first: u64,
     pub(crate) gap_filler: GapFiller,
     /// The block that was validated last.
     last: Mutex<Option<LastBlock>>,
@@ -122,7 +120,6 @@ impl Engine {
         let codes = CodeCache::new(options.code_cache_bytes, state::look_at_mapped);
         let shared = Arc::new(Shared::new(options, database, heads)?);
         let opened_at = shared.chain.number(&heads.head)?;
-        let first = shared.chain.number(&heads.genesis)?;
         let builder = Builder::new(chain.clone(), shared.clone(), codes.clone());
         let engine = Self {
             chain,
@@ -130,7 +127,6 @@ impl Engine {
             after: After::start(&shared),
             shared,
             opened_at,
-            first,
             gap_filler: GapFiller::default(),
             threads: BlockThreads::default(),
             codes,
@@ -351,13 +347,13 @@ impl Engine {
     }
 
     /// The number of the first block: 0, or that of the block whose state the chain began with.
-    pub const fn first_number(&self) -> u64 {
-        self.first
+    pub fn first_number(&self) -> u64 {
+        self.shared.chain.before.first_number()
     }
 
     /// The lowest number of a block after which the state is kept.
     pub fn oldest_state(&self) -> u64 {
-        self.shared.chain.floors().first.max(self.first)
+        self.shared.chain.floors().first.max(self.first_number())
     }
 
     /// How many blocks before the head the state is kept ([`EngineOptions::retain_history`]).

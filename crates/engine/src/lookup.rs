@@ -81,7 +81,7 @@ impl Engine {
             }
         }
         match self.indexed_from()? {
-            from if from > self.first()? => Err(Error::NotIndexed(from)),
+            from if from > self.first_number() => Err(Error::NotIndexed(from)),
             _ => Ok(None),
         }
     }
@@ -163,10 +163,6 @@ impl Engine {
         let chain = &self.shared.chain;
         let persisted = chain.number(&chain.persisted.get().head)?;
         Ok(chain.database.indexed_from()?.unwrap_or(persisted + 1))
-    }
-
-    fn first(&self) -> Result<u64, Error> {
-        self.shared.chain.number(&self.heads().genesis)
     }
 }
 

@@ -269,8 +269,9 @@ impl Engine {
             orphans.count()
         };
         let (payload, payload_hash) = waiting;
-        if number <= self.first {
-            let (first_block, first_hash) = (self.first, self.heads().genesis);
+        let first_block = self.first_number();
+        if number <= first_block {
+            let first_hash = self.heads().genesis;
             tracing::warn!(
                 payload, %payload_hash, missing = number, missing_hash = %hash, first_block,
                 %first_hash,

@@ -1,8 +1,10 @@
 //! The headers before the first block of a chain that begins with a state.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::Engine;
+use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::limits::{FIRST_HEADERS_PAUSE, HEADERS};
 use crate::upstream::Upstream;
@@ -22,22 +24,26 @@ impl FirstHeaders {
         Some(asked.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now())))
     }
 
-    /// Asks each upstream once, where it is time to.
-    pub(crate) async fn ask(&mut self, engine: &Engine, upstreams: &[Upstream]) {
+    /// Asks all upstreams together, where it is time to, until the headers are there.
+    pub(crate) async fn ask(&mut self, engine: &Arc<Engine>, upstreams: &Arc<[Upstream]>) {
         if self.pause(engine) != Some(Duration::ZERO) {
             return;
         }
         self.asked_at = Some(Instant::now());
-        for upstream in upstreams {
-            if let Err(error) = ask(engine, upstream).await {
+        let mut asked = JoinSet::new();
+        for place in (0..upstreams.len()).filter(|place| !upstreams[*place].has_other_chain()) {
+            let (engine, upstreams) = (engine.clone(), upstreams.clone());
+            asked.spawn(async move { (place, ask(&engine, &upstreams[place]).await) });
+        }
+        while let Some(ended) = asked.join_next().await {
+            let (place, ended) = ended.expect("a request does not panic");
+            if let Err(error) = ended {
                 tracing::error!(%error, "headers from before the first block cannot be kept");
                 return;
             }
             if engine.wanted_header().is_none() {
-                tracing::info!(
-                    upstream = upstream.name(),
-                    "the headers before the first block are there"
-                );
+                let upstream = upstreams[place].name();
+                tracing::info!(upstream, "the headers before the first block are there");
                 return;
             }
         }
@@ -51,13 +57,16 @@ impl FirstHeaders {
 }
 
 /// Takes as many as an upstream has.
-async fn ask(engine: &Engine, upstream: &Upstream) -> Result<(), engine::Error> {
+async fn ask(engine: &Arc<Engine>, upstream: &Upstream) -> Result<(), engine::Error> {
     while let Some((number, _)) = engine.wanted_header() {
         // It says in the log why there is no answer.
         let Ok(headers) = upstream.headers_down(number, HEADERS).await else { return Ok(()) };
         let headers = headers.into_iter().map(|(_, header)| header).collect();
-        let count = engine.add_headers(headers)?;
+        let engine = engine.clone();
+        let added = spawn_blocking(move || engine.add_headers(headers)).await;
+        let count = added.expect("adding headers does not panic")?;
         upstream.used_headers(count);
+        // Another one may have given them meanwhile.
         if count == 0 {
             return Ok(());
         }

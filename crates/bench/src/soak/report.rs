@@ -11,8 +11,8 @@ use crate::soak::watch::{Reading, Trend};
 
 /// A process that is younger fills its caches.
 const GROWN_UP_SECONDS: f64 = 300.0;
-/// Slots of a run in whose second half all caches of a node are full: the newest blocks take the
-/// longest, 64 MiB at some 10 KB each.
+/// Slots of a run in whose second half all caches of a node are taken to be full: after 5,000
+/// blocks memory still rose.
 const SETTLED_SLOTS: u64 = 10_000;
 
 /// A quantity of a reading.

@@ -21,40 +21,38 @@ pub(crate) struct Before {
 impl Before {
     /// Those that the database keeps, before the first block with this number and parent.
     pub(crate) fn open(database: &Database, first: (u64, B256)) -> Result<Self, Error> {
-        let before = Self { first, known: RwLock::default() };
-        while let Some((number, hash)) = before.wanted() {
-            let Some(rlp) = database.meta(&key(number))? else { break };
+        let mut known = Vec::new();
+        while let Some(wanted) = next(first, &known) {
+            let Some(rlp) = database.meta(&key(wanted.0))? else { break };
             let header = Header::decode(&mut rlp.as_ref()).ok();
-            let Some(header) = header.filter(|header| before.follows(header)) else {
-                return Err(Error::Storage(format!("the header of block {number} is damaged")));
+            let Some(header) = header.filter(|header| is_at(header, wanted)) else {
+                return Err(Error::Storage(format!("the header of block {} is damaged", wanted.0)));
             };
-            before.known.write().expect(NO_PANIC).push((hash, header));
+            known.push((wanted.1, header));
         }
-        Ok(before)
+        Ok(Self { first, known: RwLock::new(known) })
+    }
+
+    /// The number of the first block.
+    pub(crate) const fn first_number(&self) -> u64 {
+        self.first.0
     }
 
     /// Number and hash of the next one that is not known; `None` where no block of this chain can
     /// ask for more.
     pub(crate) fn wanted(&self) -> Option<(u64, B256)> {
-        let known = self.known.read().expect(NO_PANIC);
-        let (number, parent) =
-            known.last().map_or(self.first, |(_, header)| (header.number, header.parent_hash));
-        // The child of the first block reaches so far.
-        let lowest = (self.first.0 + 1).saturating_sub(BLOCK_HASHES);
-        number.checked_sub(1).filter(|number| *number >= lowest).map(|number| (number, parent))
-    }
-
-    fn follows(&self, header: &Header) -> bool {
-        self.wanted() == Some((header.number, header.hash_slow()))
+        next(self.first, &self.known.read().expect(NO_PANIC))
     }
 
     /// Keeps a header, if it is the one that is wanted, in the database, too.
     pub(crate) fn add(&self, database: &Database, header: Header) -> Result<bool, Error> {
-        let Some((number, hash)) = self.wanted().filter(|_| self.follows(&header)) else {
+        // Several threads may bring the same one.
+        let mut known = self.known.write().expect(NO_PANIC);
+        let Some(wanted) = next(self.first, &known).filter(|wanted| is_at(&header, *wanted)) else {
             return Ok(false);
         };
-        database.set_meta(&key(number), alloy_rlp::encode(&header).into())?;
-        self.known.write().expect(NO_PANIC).push((hash, header));
+        database.set_meta(&key(wanted.0), alloy_rlp::encode(&header).into())?;
+        known.push((wanted.1, header));
         Ok(true)
     }
 
@@ -72,6 +70,19 @@ impl Before {
         let known = self.known.read().expect(NO_PANIC);
         known.iter().find(|(known, _)| known == hash).map(|(_, header)| of(header))
     }
+}
+
+/// Number and hash of the header that is wanted behind those that are known.
+fn next(first: (u64, B256), known: &[(B256, Header)]) -> Option<(u64, B256)> {
+    let (number, parent) =
+        known.last().map_or(first, |(_, header)| (header.number, header.parent_hash));
+    // The child of the first block reaches so far.
+    let lowest = (first.0 + 1).saturating_sub(BLOCK_HASHES);
+    number.checked_sub(1).filter(|number| *number >= lowest).map(|number| (number, parent))
+}
+
+fn is_at(header: &Header, (number, hash): (u64, B256)) -> bool {
+    header.number == number && header.hash_slow() == hash
 }
 
 fn key(number: u64) -> String {
