@@ -1,27 +1,21 @@
-//! Freed memory, which mimalloc, the allocator of the program, keeps: blocks reuse it, and what the
-//! public port took in a rush goes back to the system.
+//! How the program gets memory from the system and gives it back.
 //!
-//! In a program with another allocator this has no effect.
-
-use std::ffi::{c_int, c_long};
+//! The allocator is mimalloc; in a program with another one nothing is given back here.
 
 use rpc::PortMemory;
 
 use crate::limits::{GIVE_BACK_PAUSE, GIVEN_BACK_BYTES};
 
-/// mimalloc's `mi_option_purge_delay`, in version 3: the milliseconds until freed memory goes back
-/// to the system.
-const PURGE_DELAY: c_int = 15;
-
-/// Five slots. With mimalloc's default of a second each block would get its memory from the system,
-/// which zeroes it: most of the cost of a witness of some megabytes.
-const PURGE_DELAY_MILLISECONDS: c_long = 60_000;
-
-/// Keeps freed memory for the next blocks. To be called before there are threads.
-pub fn keep_freed_memory() {
-    #[allow(unsafe_code, reason = "it sets a number, which the library allows at any time")]
+/// Turns transparent huge pages off for this process and for those that it starts.
+///
+/// A huge page takes 2 MiB of memory while one of its 512 small pages is in use. With them a node
+/// grows to twice its size in hours, and blocks are no faster (`docs/reports/long-run.md`).
+pub(crate) fn use_small_pages() {
+    #[cfg(target_os = "linux")]
+    #[allow(unsafe_code, reason = "the call takes numbers, and sets a flag of the process")]
     unsafe {
-        libmimalloc_sys::mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MILLISECONDS);
+        // It fails on a kernel without huge pages alone.
+        libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
     }
 }
 
@@ -35,7 +29,8 @@ fn give_back() {
     }
 }
 
-/// Gives free memory to the system each time that a port has let go of much.
+/// Gives free memory to the system each time that a port has let go of much. The allocator does so
+/// by itself only when a thread frees or takes more.
 pub(crate) async fn watch_port(memory: PortMemory) {
     let mut fall = Fall::default();
     loop {

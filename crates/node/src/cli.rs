@@ -10,6 +10,7 @@ use clap_complete::Shell;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::allocator;
 use crate::commands::{
     self, DbArgs, DevArgs, ExportArgs, FollowerArgs, ImportArgs, InitArgs, NodeArgs, StatusArgs,
 };
@@ -170,6 +171,10 @@ pub fn main() -> ExitCode {
         return ExitCode::from(USAGE_STATUS);
     }
     raise_open_files();
+    // Other clients that the benchmark starts keep their own way.
+    if !matches!(command, Command::Bench { .. }) {
+        allocator::use_small_pages();
+    }
     let outcome = match command {
         Command::Node(args) => {
             let given = flags::given(&Cli::command(), &matches);

@@ -29,7 +29,7 @@
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 
-pub mod allocator;
+mod allocator;
 mod answers;
 mod api;
 mod bench;

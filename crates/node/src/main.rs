@@ -7,6 +7,5 @@ use std::process::ExitCode;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    deponent_node::allocator::keep_freed_memory();
     deponent_node::cli::main()
 }

@@ -208,6 +208,8 @@ fn a_node_says_where_it_listens_and_stops_on_a_signal() {
     let files = limits.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
     let files: Vec<_> = files.split_whitespace().skip(3).take(2).collect();
     assert_eq!(files[0], files[1], "the limit that the shell set is not raised: {limits}");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", node.id())).expect("Linux");
+    assert!(status.lines().any(|line| line == "THP_enabled:\t0"), "huge pages: {status}");
     let kill = Command::new("kill").arg(node.id().to_string()).status().expect("run");
     assert!(kill.success());
     assert!(wait_for("SIGTERM"));
