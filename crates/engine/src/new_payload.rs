@@ -18,6 +18,7 @@ use crate::threads::pool;
 use crate::witnesses::assembled::Assembled;
 use crate::witnesses::recent::RecentWitness;
 use crate::{Error, limits};
+use alloy_consensus::Header;
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
 use execution::{
@@ -135,15 +136,26 @@ impl Engine {
     }
 
     /// As [`new_block`](Self::new_block), for a block whose body has the roots of its header:
-    /// [`execution::validate_body_roots`] has said so.
+    /// [`execution::validate_body_roots`] has said so. A list is the one to which the header
+    /// commits.
     ///
     /// # Errors
     /// As for [`new_payload`](Self::new_payload).
-    pub fn new_checked_block(&self, block: SealedBlock) -> Result<Verdict, Error> {
+    pub fn new_checked_block(
+        &self,
+        block: SealedBlock,
+        list: Option<AccessList>,
+    ) -> Result<Verdict, Error> {
         debug_assert!(execution::validate_body_roots(&block).is_ok(), "it was checked");
         self.after.queue.seal_now();
-        let judged = self.new_listed_block(block, None, AnswerContent::Nothing.asked())?;
+        let judged = self.new_listed_block(block, list, AnswerContent::Nothing.asked())?;
         Ok(judged.verdict)
+    }
+
+    /// Whether a block with this header runs faster where its access list is given.
+    pub fn is_helped_by_list(&self, header: &Header) -> bool {
+        let options = &self.shared.options;
+        header.block_access_list_hash.is_some() && is_worth_threads(options, header)
     }
 
     /// Runs a block of the journal again.
@@ -304,8 +316,8 @@ impl Engine {
         let signers = senders.signers().map_err(BlockError::from)?;
         let (senders, public_keys): (Vec<_>, _) =
             signers.into_iter().map(|signer| (signer.address, signer.public_key)).unzip();
-        let is_small = !is_worth_threads(&self.shared.options, block);
-        let figures = BlockFigures::new(block, state.reads(&executed), &executed);
+        let is_small = !is_worth_threads(&self.shared.options, &block.header);
+        let figures = state.figures(block, &executed);
         let Executed { codes_read, new_codes, receipts, requests, block_access_list, .. } =
             executed;
         let (code_hashes, codes) = codes_read.into_iter().unzip();
@@ -382,7 +394,7 @@ impl Engine {
             block,
             senders: &senders_ahead,
         };
-        let list = list.filter(|_| is_worth_threads(&self.shared.options, block));
+        let list = list.filter(|_| is_worth_threads(&self.shared.options, &block.header));
         let (state, executed) = self.run_once(running, senders, list, timings)?;
         if state.has_asked_for_all_listed() {
             return Ok((state, executed));

@@ -16,6 +16,7 @@ pub struct AccessList {
     accounts: Vec<ListedAccount>,
     places: AddressMap<usize>,
     slots_count: usize,
+    rlp_bytes: usize,
 }
 
 /// One account in a block access list.
@@ -35,6 +36,7 @@ impl AccessList {
     /// # Errors
     /// [`InvalidBlock::AccessListRlp`] if the bytes are no list at all.
     pub fn decode(mut rlp: &[u8], gas_limit: u64) -> Result<Option<Self>, InvalidBlock> {
+        let rlp_bytes = rlp.len();
         let list = Vec::<AccountChanges>::decode(&mut rlp)
             .map_err(|error| InvalidBlock::AccessListRlp(error.to_string()))?;
         if !rlp.is_empty() {
@@ -58,7 +60,12 @@ impl AccessList {
             slots_count += changes.storage_changes.len() + changes.storage_reads.len();
             ListedAccount { changes, code_hashes: OnceLock::new(), first_slot }
         });
-        Ok(Some(Self { accounts: accounts.collect(), places, slots_count }))
+        Ok(Some(Self { accounts: accounts.collect(), places, slots_count, rlp_bytes }))
+    }
+
+    /// The length of the list in RLP.
+    pub const fn rlp_bytes(&self) -> usize {
+        self.rlp_bytes
     }
 
     /// The accounts, ordered by address.

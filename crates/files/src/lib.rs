@@ -80,7 +80,7 @@ pub use gzip::{gunzip, gzip};
 pub use order::{ChainFile, Gap, gaps, in_order};
 pub use output::is_stream;
 pub use progress::Progress;
-pub use rpc_block::{raw_block, rpc_access_list, rpc_block};
+pub use rpc_block::{body_access_lists, raw_block, rpc_access_list, rpc_block};
 pub use rpc_requests::rpc_requests;
 pub use state::{
     AccountPiece, AccountPosition, AccountReader, FileAccount, HashedAccount, HashedPiece,

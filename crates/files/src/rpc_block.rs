@@ -3,7 +3,7 @@
 use alloy_consensus::Block;
 use alloy_primitives::{Bytes, keccak256};
 use engine_api::json::{List, Object};
-use engine_api::limits::JSON_WITHDRAWALS;
+use engine_api::limits::{BODIES, JSON_WITHDRAWALS};
 use execution::{SealedBlock, Transaction};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -63,17 +63,11 @@ pub fn rpc_access_list<E: From<AnswerError>>(
     block: &SealedBlock,
     mut call: impl FnMut(&str, &str) -> Result<Box<RawValue>, E>,
 ) -> Result<Option<Bytes>, E> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Body {
-        block_access_list: Option<Bytes>,
-    }
     const METHOD: &str = "engine_getPayloadBodiesByHashV2";
     let Some(expected) = block.header.block_access_list_hash else { return Ok(None) };
     let answer = call(METHOD, &json!([[block.hash()]]).to_string())?;
-    let bodies: List<Option<Body>, 1> = parse(answer.get().as_bytes())
-        .map_err(|problem| AnswerError::content(problem).of(METHOD))?;
-    let list = bodies.0.into_iter().flatten().next().and_then(|body| body.block_access_list);
+    let lists = body_access_lists(answer.get()).map_err(|problem| problem.of(METHOD))?;
+    let list = lists.into_iter().flatten().next();
     let list =
         list.ok_or_else(|| AnswerError::content("the block access list is not kept there"))?;
     if keccak256(&list) != expected {
@@ -81,6 +75,22 @@ pub fn rpc_access_list<E: From<AnswerError>>(
         return Err(AnswerError::content(problem).into());
     }
     Ok(Some(list))
+}
+
+/// Reads the block access lists in an answer of `engine_getPayloadBodiesByHashV2`, of which nothing
+/// is checked; `None` for a block of which the server has none.
+///
+/// # Errors
+/// If the answer is no list of bodies.
+pub fn body_access_lists(answer: &str) -> Result<Vec<Option<Bytes>>, AnswerError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Body {
+        block_access_list: Option<Bytes>,
+    }
+    let bodies: List<Option<Body>, BODIES> =
+        parse(answer.as_bytes()).map_err(AnswerError::content)?;
+    Ok(bodies.0.into_iter().map(|body| body?.block_access_list).collect())
 }
 
 /// The members of a block whose types do not say that they are objects.

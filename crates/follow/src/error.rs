@@ -35,11 +35,21 @@ pub enum Error {
         /// The thing that it gives.
         reason: String,
     },
+    /// It gives another block access list than that of the block.
+    #[error("{method}: not the access list of block {hash}: it hashes to {got}")]
+    FalseList {
+        /// The method.
+        method: &'static str,
+        /// The block whose list was asked for.
+        hash: B256,
+        /// The hash of what it gives.
+        got: B256,
+    },
 }
 
 impl Error {
     /// Whether the answer is proven to be false.
     pub const fn is_lie(&self) -> bool {
-        matches!(self, Self::Lie { .. })
+        matches!(self, Self::Lie { .. } | Self::FalseList { .. })
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Counters {
     pub(crate) headers: AtomicU64,
     pub(crate) blocks: AtomicU64,
+    pub(crate) access_lists: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) lies: AtomicU64,
     pub(crate) errors: AtomicU64,
@@ -19,6 +20,8 @@ pub struct UpstreamFigures {
     pub headers: u64,
     /// Blocks that were checked.
     pub blocks: u64,
+    /// Block access lists that were checked.
+    pub access_lists: u64,
     /// Bytes of answers.
     pub bytes: u64,
     /// Answers that were proven to be false.
@@ -37,6 +40,7 @@ impl Counters {
         UpstreamFigures {
             headers: of(&self.headers),
             blocks: of(&self.blocks),
+            access_lists: of(&self.access_lists),
             bytes: of(&self.bytes),
             lies: of(&self.lies),
             errors: of(&self.errors),

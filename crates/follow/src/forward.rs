@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use alloy_consensus::Header;
 use alloy_primitives::B256;
 use engine::{Engine, Missing, Verdict};
-use execution::SealedBlock;
+use execution::{AccessList, SealedBlock};
 use rpc::LogThrottle;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
@@ -57,12 +58,25 @@ impl Drop for Stopping {
     }
 }
 
+/// A block with the access list that came with it.
+struct ListedBlock {
+    block: SealedBlock,
+    list: Option<AccessList>,
+}
+
+impl ListedBlock {
+    fn bytes(&self) -> usize {
+        let list = self.list.as_ref();
+        (self.block.rlp_bytes() + list.map_or(0, AccessList::rlp_bytes)).max(1)
+    }
+}
+
 /// A request that has ended.
 struct Fetched {
     place: usize,
     first: u64,
     count: usize,
-    blocks: Result<Vec<SealedBlock>, Error>,
+    blocks: Result<Vec<ListedBlock>, Error>,
 }
 
 /// A gap whose blocks are fetched and run.
@@ -83,7 +97,7 @@ pub(crate) struct Forward<'a> {
     /// The next block that was never asked for.
     next: u64,
     /// Blocks that have come before their turn.
-    arrived: BTreeMap<u64, SealedBlock>,
+    arrived: BTreeMap<u64, ListedBlock>,
     arrived_bytes: usize,
     /// The next block for the runner.
     given: u64,
@@ -191,10 +205,10 @@ impl<'a> Forward<'a> {
     }
 
     /// Gives the runner the blocks whose turn has come.
-    fn give(&mut self, sender: Option<&mpsc::UnboundedSender<SealedBlock>>) {
+    fn give(&mut self, sender: Option<&mpsc::UnboundedSender<ListedBlock>>) {
         let Some(sender) = sender else { return };
         while let Some(block) = self.arrived.remove(&self.given) {
-            let bytes = block.rlp_bytes();
+            let bytes = block.bytes();
             self.arrived_bytes -= bytes;
             self.held_bytes += bytes;
             self.held.push_back((self.given, bytes));
@@ -271,12 +285,13 @@ impl<'a> Forward<'a> {
 
     fn request(&mut self, place: usize, first: u64, hashes: Vec<B256>) {
         let (upstreams, count) = (self.upstreams.clone(), hashes.len());
+        let engine = self.runner.engine.clone();
         self.on_their_way[place] += 1;
         self.asked.insert(first, (Instant::now(), count, place));
         let name = self.upstreams[place].name().to_owned();
         self.progress.update(|progress| progress.upstream = Some(name));
         self.requests.spawn(async move {
-            let blocks = upstreams[place].blocks(&hashes).await;
+            let blocks = fetch(&engine, &upstreams[place], &hashes).await;
             Fetched { place, first, count, blocks }
         });
     }
@@ -292,8 +307,9 @@ impl<'a> Forward<'a> {
         let blocks = blocks.unwrap_or_default();
         let missing = first + blocks.len() as u64..first + count as u64;
         for (number, block) in (first..).zip(blocks) {
-            debug_assert_eq!(route.at(number), Some(block.hash()), "the upstream has checked");
-            let bytes = block.rlp_bytes().max(1);
+            let hash = block.block.hash();
+            debug_assert_eq!(route.at(number), Some(hash), "the upstream has checked");
+            let bytes = block.bytes();
             self.block_bytes = (7 * self.block_bytes + bytes).div_ceil(8);
             if number >= self.given && !self.arrived.contains_key(&number) {
                 self.arrived_bytes += bytes;
@@ -311,17 +327,30 @@ impl<'a> Forward<'a> {
     }
 }
 
+/// Blocks of an upstream, with their access lists where it has them. The lists of a request travel
+/// beside the blocks of others.
+async fn fetch(
+    engine: &Engine,
+    upstream: &Upstream,
+    hashes: &[B256],
+) -> Result<Vec<ListedBlock>, Error> {
+    let blocks = upstream.blocks(hashes).await?;
+    let is_helped = |header: &Header| engine.is_helped_by_list(header);
+    let lists = upstream.access_lists(&blocks, is_helped).await;
+    Ok(blocks.into_iter().zip(lists).map(|(block, list)| ListedBlock { block, list }).collect())
+}
+
 impl Runner {
-    fn run(&self, mut blocks: mpsc::UnboundedReceiver<SealedBlock>) -> ForwardEnd {
+    fn run(&self, mut blocks: mpsc::UnboundedReceiver<ListedBlock>) -> ForwardEnd {
         let mut last = None;
         let mut count = 0;
         let end = loop {
-            let Some(block) = blocks.blocking_recv() else { break None };
+            let Some(ListedBlock { block, list }) = blocks.blocking_recv() else { break None };
             if self.is_stopped.load(Ordering::Relaxed) {
                 break None;
             }
             let (number, hash) = (block.header.number, block.hash());
-            match self.engine.new_checked_block(block) {
+            match self.engine.new_checked_block(block, list) {
                 Ok(Verdict::Valid) => {}
                 Ok(Verdict::Invalid { reason, .. }) => {
                     break Some(ForwardEnd::Invalid { number, hash, reason });

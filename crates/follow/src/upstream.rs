@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use alloy_consensus::Header;
 use alloy_primitives::{B256, U64};
 use client::{Connection, EndpointAddress};
-use execution::SealedBlock;
+use execution::{AccessList, SealedBlock};
 use rpc::{ClientError, LogThrottle, RawValue, SessionClient, read_json, shown_address};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
-use crate::answers::{BlockMethod, read_blocks, read_header};
+use crate::answers::{BlockMethod, ListMethod, ListWanted, read_blocks, read_header, read_lists};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::figures::{Counters, UpstreamFigures};
@@ -28,6 +28,8 @@ use crate::upstream_state::UpstreamState;
 pub struct UpstreamOptions {
     /// Bound of a request, with the time to open a connection.
     pub request_time: Duration,
+    /// Bound of waiting for access lists, without which blocks run, too.
+    pub list_time: Duration,
     /// Bytes of an answer at most.
     pub answer_bytes: usize,
     /// The pause after a first error or lie, which each further one doubles.
@@ -40,6 +42,7 @@ impl Default for UpstreamOptions {
     fn default() -> Self {
         Self {
             request_time: limits::REQUEST_TIME,
+            list_time: limits::LATE_TIME,
             answer_bytes: limits::ANSWER_BYTES,
             first_pause: limits::FIRST_PAUSE,
             most_pause: limits::MOST_PAUSE,
@@ -62,6 +65,10 @@ pub struct Upstream {
     health: Mutex<Health>,
     /// Whether it may have `debug_getRawBlock`.
     has_raw_blocks: AtomicBool,
+    /// The same of `debug_getRawBlockAccessList`.
+    has_raw_lists: AtomicBool,
+    /// When it may be asked for access lists again, which it may not have.
+    list_health: Mutex<Health>,
     /// Calls in a message at most: fewer where it has refused more.
     batch_len: AtomicUsize,
     counters: Counters,
@@ -88,6 +95,8 @@ impl Upstream {
             turns: Semaphore::new(limits::REQUESTS),
             health: Mutex::new(Health::new(options.first_pause, options.most_pause)),
             has_raw_blocks: AtomicBool::new(true),
+            has_raw_lists: AtomicBool::new(true),
+            list_health: Mutex::new(Health::new(options.first_pause, options.most_pause)),
             batch_len: AtomicUsize::new(limits::HEADERS),
             counters: Counters::default(),
             error_log: LogThrottle::minutely(),
@@ -365,6 +374,105 @@ impl Upstream {
         read.await.expect("reading does not panic")
     }
 
+    /// The access lists of those of these blocks that `is_helped` by one, each with the hash in its
+    /// block's header; `None` where this one does not give it in time. After an answer without
+    /// any it is not asked for lists for a while.
+    pub async fn access_lists(
+        &self,
+        blocks: &[SealedBlock],
+        is_helped: impl Fn(&Header) -> bool,
+    ) -> Vec<Option<AccessList>> {
+        let mut lists: Vec<_> = blocks.iter().map(|_| None).collect();
+        let wanted = (0..).zip(blocks).filter(|(_, block)| is_helped(&block.header));
+        let (places, wanted): (Vec<usize>, Vec<_>) = wanted
+            .filter_map(|(place, block)| {
+                let list = block.header.block_access_list_hash?;
+                let gas_limit = block.header.gas_limit;
+                Some((place, ListWanted { block: block.hash(), list, gas_limit }))
+            })
+            .unzip();
+        if wanted.is_empty() || !self.list_health().pause(Instant::now()).is_zero() {
+            return lists;
+        }
+        let mut found = Vec::new();
+        let limit = self.options.list_time;
+        let asked = timeout(limit, self.some_lists(&wanted, &mut found)).await;
+        let asked = asked.unwrap_or_else(|_| {
+            let address = self.name.clone();
+            let error = ClientError::Timeout { address, limit };
+            Err(Error::Unanswered { method: ListMethod::Raw.name(), error })
+        });
+        let count = found.iter().flatten().count();
+        Counters::add(&self.counters.access_lists, count);
+        let is_bad = self.settled(asked).is_err();
+        match is_bad || count == 0 {
+            true => _ = self.list_health().failed(Instant::now()),
+            false => self.list_health().succeeded(Instant::now()),
+        }
+        places.into_iter().zip(found).for_each(|(place, list)| lists[place] = list);
+        lists
+    }
+
+    /// As RLP where it has that, else within bodies. The lists are those of the first blocks.
+    async fn some_lists(
+        &self,
+        wanted: &[ListWanted],
+        found: &mut Vec<Option<AccessList>>,
+    ) -> Result<(), Error> {
+        if self.has_raw_lists.load(Ordering::Relaxed) {
+            let asked = self.lists_as(ListMethod::Raw, wanted, found).await;
+            let is_refused = asked.as_ref().err().is_some_and(is_refusal);
+            if (asked.is_err() && !is_refused) || found.iter().any(Option::is_some) {
+                return asked;
+            }
+            found.clear();
+        }
+        match self.lists_as(ListMethod::Bodies, wanted, found).await {
+            // It has neither method, which is no fault.
+            Err(error) if is_refusal(&error) => {
+                self.has_raw_lists.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            Ok(()) if found.iter().any(Option::is_some) => {
+                self.has_raw_lists.store(false, Ordering::Relaxed);
+                Ok(())
+            }
+            asked => asked,
+        }
+    }
+
+    /// Asks until there are all, or one is wrong.
+    async fn lists_as(
+        &self,
+        method: ListMethod,
+        wanted: &[ListWanted],
+        found: &mut Vec<Option<AccessList>>,
+    ) -> Result<(), Error> {
+        while found.len() < wanted.len() {
+            let rest = wanted[found.len()..].to_vec();
+            let exchange = match method {
+                ListMethod::Raw => {
+                    let params = rest.iter().map(|wanted| raw(&[wanted.block]));
+                    self.batch(method.name(), &params.collect::<Vec<_>>()).await?
+                }
+                ListMethod::Bodies => {
+                    let hashes: Vec<_> = rest.iter().map(|wanted| wanted.block).collect();
+                    self.exchange(method.name(), &[raw(&[hashes])]).await?
+                }
+            };
+            // A millisecond for each list, as for blocks.
+            let read = tokio::task::spawn_blocking(move || read_lists(method, &exchange, &rest));
+            let (lists, end) = read.await.expect("reading does not panic");
+            let is_over = lists.iter().all(Option::is_none);
+            found.extend(lists);
+            end?;
+            if is_over {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Calls a method for each of these parameters, from the first on as many as it takes in a
     /// message. That it takes fewer is remembered once it has answered fewer.
     async fn batch(
@@ -479,6 +587,10 @@ impl Upstream {
 
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn list_health(&self) -> MutexGuard<'_, Health> {
+        self.list_health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn health(&self) -> MutexGuard<'_, Health> {

@@ -2,7 +2,7 @@
 //! tries that grow above it, on other threads when the block is worth it.
 
 use crate::block::trie_workers::{TrieSession, TrieWorkers};
-use crate::chain::figures::StateReads;
+use crate::chain::figures::{BlockFigures, StateReads};
 use crate::chain::read_set::{ReadNodes, ReadSet};
 use crate::chain::record::BlockRecord;
 use crate::chain::timings::Timings;
@@ -16,7 +16,7 @@ use crate::tries::Tries;
 use crate::{Error, limits};
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
-use execution::{AccessList, Executed};
+use execution::{AccessList, Executed, SealedBlock};
 use state::NodeStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -156,16 +156,18 @@ impl<'a> BlockTries<'a> {
         self.listed.as_ref().is_none_or(|listed| self.coverage.is_all_of(listed))
     }
 
-    /// How much of the state the block has read.
-    pub(crate) fn reads(&self, executed: &Executed) -> StateReads {
+    /// The figures that are known of the block before its times are.
+    pub(crate) fn figures(&self, block: &SealedBlock, executed: &Executed) -> BlockFigures {
         let codes = executed.codes_read.len();
-        StateReads {
+        let reads = StateReads {
             accounts: self.accounts.len(),
             slots: self.slots_read,
             codes,
             code_bytes: executed.codes_read.values().map(|code| code.bytes.len()).sum(),
             uncached_codes: self.uncached_codes.min(codes),
-        }
+        };
+        let is_listed = self.listed.is_some();
+        BlockFigures { is_listed, ..BlockFigures::new(block, reads, executed) }
     }
 
     /// The nodes and codes that were read, and the tries to seal.

@@ -7,6 +7,7 @@ use crate::options::{EngineOptions, processors};
 use crate::threads::affinity::Affinity;
 use crate::threads::background::lower_priority;
 use crate::threads::pool::ThreadPool;
+use alloy_consensus::Header;
 use alloy_hardforks::EthereumHardforks;
 use execution::{ChainSpec, SealedBlock};
 use std::sync::{Arc, OnceLock};
@@ -47,7 +48,7 @@ impl<'a> Plan<'a> {
     ) -> Self {
         let (gas_used, count) = (block.header.gas_used, block.body.transactions.len());
         let senders = threads.sender_threads(count);
-        if !is_worth_threads(options, block) {
+        if !is_worth_threads(options, &block.header) {
             return Self { senders, tries: None, ahead: None, readers: None };
         }
         let pool = threads.pool();
@@ -68,8 +69,8 @@ impl<'a> Plan<'a> {
 }
 
 /// Whether a block is worth waking threads for.
-pub(crate) fn is_worth_threads(options: &EngineOptions, block: &SealedBlock) -> bool {
-    block.header.gas_used >= options.parallel_gas
+pub(crate) fn is_worth_threads(options: &EngineOptions, header: &Header) -> bool {
+    header.gas_used >= options.parallel_gas
 }
 
 impl BlockThreads {

@@ -30,6 +30,8 @@ pub struct BlockFigures {
     pub reads: StateReads,
     /// Its writes.
     pub writes: StateWrites,
+    /// Whether it ran with the help of its access list.
+    pub is_listed: bool,
     /// Bytes of this and earlier blocks that waited for the disk at the answer.
     pub unpersisted_bytes: u64,
 }

@@ -96,6 +96,7 @@ fn listeners_are_told_what_a_block_cost_and_what_it_read_and_wrote() {
         timings,
         total,
         waited,
+        is_listed: false,
         unpersisted_bytes,
     };
     assert_eq!((*hash, figures), (built.hash(), &expected));

@@ -192,7 +192,7 @@ fn payloads_run_when_the_block_that_they_wait_for_came_otherwise() {
     assert_eq!(engine.orphans().count(), 4);
     // They have not run with it.
     let waiting = std::mem::take(&mut *engine.orphans());
-    assert_eq!(engine.new_checked_block(blocks[0].clone()), Ok(Verdict::Valid));
+    assert_eq!(engine.new_checked_block(blocks[0].clone(), None), Ok(Verdict::Valid));
     *engine.orphans() = waiting;
     assert_eq!(engine.missing(), Ok(None));
     assert_eq!(engine.run_waiting(), Ok(false));

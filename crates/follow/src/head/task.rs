@@ -8,6 +8,7 @@ use alloy_consensus::Header;
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::ForkchoiceState;
 use engine::{Engine, ForkchoiceOutcome, Verdict};
+use execution::SealedBlock;
 use rpc::LogThrottle;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -228,9 +229,7 @@ impl HeadTask {
                 Ok(Err(Error::Absent(_))) | Err(_) => None,
                 Ok(blocks) => match blocks?.pop() {
                     None => None,
-                    Some(block) => {
-                        Some(self.with_engine(move |engine| engine.new_block(block)).await?)
-                    }
+                    Some(block) => Some(self.run_block(upstream, block).await?),
                 },
             };
             match verdict {
@@ -253,6 +252,14 @@ impl HeadTask {
             header.ok().flatten().map_or(B256::ZERO, |header| header.hash_slow())
         };
         self.choose(upstream, &head, [named(safe), named(finalized)]).await
+    }
+
+    /// Runs a block, with its access list where that comes.
+    async fn run_block(&self, upstream: &Upstream, block: SealedBlock) -> Result<Verdict, Left> {
+        let is_helped = |header: &Header| self.engine.is_helped_by_list(header);
+        let mut lists = upstream.access_lists(std::slice::from_ref(&block), is_helped).await;
+        let list = lists.pop().flatten();
+        self.with_engine(move |engine| engine.new_checked_block(block, list)).await
     }
 
     /// The header of the head. Of a young chain no block is safe or finalized.

@@ -17,7 +17,7 @@ use deponent_follow::{Backfill, Upstream, UpstreamOptions};
 use engine::{Engine, EngineOptions, Genesis, Payload, Verdict};
 use execution::{ChainSpec, SealedBlock};
 use serde_json::{Value, json};
-use state::{Database, Disk};
+use state::{Database, Disk, MemoryDisk};
 use testing::world::{self, Signer, StartAccount};
 
 /// How long a test waits for what is to happen.
@@ -56,19 +56,30 @@ pub(crate) fn engine() -> Arc<Engine> {
     engine_of(0)
 }
 
+/// As [`engine`], but from Amsterdam on, so that blocks have access lists, which help each.
+pub(crate) fn listed_engine() -> Arc<Engine> {
+    let file = alloy_genesis::Genesis { config: world::config("amsterdam"), ..genesis(0) };
+    let chain = ChainSpec::from_config(&file.config).unwrap();
+    let first = Genesis::new(&file, &chain).unwrap();
+    let database = Database::open(MemoryDisk::default(), &state::Options::default()).unwrap();
+    let options = EngineOptions { parallel_gas: 0, ..EngineOptions::default() };
+    Engine::open(chain, Some(first), database, options).unwrap().into()
+}
+
 /// Extends a block by one with a transaction; `tag` makes it another one than its twins.
 pub(crate) fn extend(maker: &Engine, parent: B256, tag: u8) -> SealedBlock {
     let record = maker.block(parent).unwrap().unwrap();
     let header = &record.block.header;
     let timestamp = header.timestamp + 12;
     assert!(maker.chain().is_cancun_active_at_timestamp(timestamp));
+    let is_listed = maker.chain().is_amsterdam_active_at_timestamp(timestamp);
     let attributes = PayloadAttributes {
         timestamp,
         prev_randao: B256::repeat_byte(1),
         suggested_fee_recipient: world::COINBASE,
         withdrawals: Some(Vec::new()),
         parent_beacon_block_root: Some(B256::repeat_byte(2)),
-        slot_number: None,
+        slot_number: is_listed.then_some(timestamp / 12),
         target_gas_limit: None,
     };
     let call = Signer::new(1).call(header.number, world::COINBASE, []);
@@ -145,6 +156,7 @@ pub(crate) async fn until_given_up(backfill: &Backfill, words: &str) {
 pub(crate) fn quick() -> UpstreamOptions {
     UpstreamOptions {
         request_time: Duration::from_secs(60),
+        list_time: Duration::from_secs(60),
         first_pause: Duration::from_millis(20),
         most_pause: Duration::from_millis(200),
         ..UpstreamOptions::default()
@@ -176,8 +188,9 @@ pub(crate) enum Manner {
     Stall,
     /// It lets so many answers go, and then waits.
     Gated(usize),
-    /// It ends the connection in the middle of an answer.
-    Truncated,
+    /// It ends the connection in the middle of an answer to a message with a method whose name
+    /// begins so.
+    Truncated(&'static str),
     /// Its answers are a string of so many bytes.
     Huge(usize),
     /// It ends each connection at once.
@@ -186,6 +199,8 @@ pub(crate) enum Manner {
     NoRaw,
     /// It answers no blocks by hash from this number on, until it is told something else.
     HeldFrom(u64),
+    /// It answers no access lists, until it is told something else.
+    HeldLists,
     /// It answers this to each call.
     Says(Says),
     /// It answers a batch of more calls than so many, or all messages with this method, with this
@@ -203,6 +218,8 @@ struct Shared {
     by_hash: Mutex<BTreeMap<B256, SealedBlock>>,
     /// The chain that it has by number.
     by_number: Mutex<BTreeMap<u64, B256>>,
+    /// The access lists that it has.
+    lists: Mutex<BTreeMap<B256, Bytes>>,
     messages: AtomicUsize,
     headers: AtomicUsize,
     /// The hashes of the blocks that it was asked for whole.
@@ -225,6 +242,7 @@ impl Server {
             changed: Condvar::new(),
             by_hash: Mutex::default(),
             by_number: Mutex::default(),
+            lists: Mutex::default(),
             messages: AtomicUsize::new(0),
             headers: AtomicUsize::new(0),
             asked: Mutex::default(),
@@ -277,6 +295,18 @@ impl Server {
         }
     }
 
+    /// Has the access lists of these blocks, out of the engine that made them.
+    pub(crate) fn add_lists(&self, maker: &Engine, blocks: &[SealedBlock]) {
+        for block in blocks {
+            let record = maker.block(block.hash()).unwrap().expect("it was made there");
+            self.shared
+                .lists
+                .lock()
+                .unwrap()
+                .extend(record.block_access_list.clone().map(|list| (block.hash(), list)));
+        }
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -316,7 +346,9 @@ impl Shared {
                 return Ok(());
             }
             let Some((status, answer)) = self.answer(&message) else { return Ok(()) };
-            let is_truncated = matches!(self.manner().1, Manner::Truncated);
+            let method = message.get(0).unwrap_or(&message)["method"].as_str().unwrap_or_default();
+            let is_truncated =
+                matches!(self.manner().1, Manner::Truncated(start) if method.starts_with(start));
             let head = format!(
                 "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n\
                  content-length: {}\r\n\r\n",
@@ -416,6 +448,14 @@ impl Shared {
                 match self.whole(hash_of(&params[0])) {
                     Some(block) => json!(Bytes::from(alloy_rlp::encode(&block))),
                     None => json!({"error": {"code": -32000, "message": "block not found"}}),
+                }
+            }
+            "debug_getRawBlockAccessList" => {
+                self.wait_while(|manner| matches!(manner, Manner::HeldLists));
+                let hash = hash_of(&params[0]).expect("a hash");
+                match self.lists.lock().unwrap().get(&hash) {
+                    Some(list) => json!(list),
+                    None => json!({"error": {"code": 4444, "message": "pruned"}}),
                 }
             }
             "eth_getBlockByHash" if is_whole => {

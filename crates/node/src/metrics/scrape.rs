@@ -176,6 +176,8 @@ fn follow(out: &mut Output<'_>, backfill: &Backfill) -> fmt::Result {
     counter("deponent_follow_headers", help, |figures| figures.headers)?;
     let help = "Missing blocks that an upstream gave";
     counter("deponent_follow_blocks", help, |figures| figures.blocks)?;
+    let help = "Access lists of missing blocks that an upstream gave";
+    counter("deponent_follow_access_lists", help, |figures| figures.access_lists)?;
     let help = "Bytes of an upstream's answers";
     counter("deponent_follow_bytes", help, |figures| figures.bytes)?;
     let help = "Answers of an upstream that were proven to be false";

@@ -106,6 +106,7 @@ mod tests {
             timings,
             total: ms(50),
             waited: ms(1),
+            is_listed: false,
             reads: StateReads {
                 accounts: 10,
                 slots: 20,

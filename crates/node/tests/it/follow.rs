@@ -6,13 +6,14 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{B256, Bytes, TxKind};
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadAttributes};
 use alloy_rpc_types_eth::Header as RpcHeader;
 use deponent_node::demo::World;
-use engine::{Engine, Genesis, Verdict};
+use engine::{ChainEvent, Engine, Genesis, Verdict};
 use execution::{ChainSpec, SealedBlock};
 use files::{BlockForm, BlockReader, BlockWriter, ExportBlock};
 use rpc::Client;
@@ -29,6 +30,11 @@ const PATIENCE: Duration = Duration::from_secs(580);
 
 /// Blocks of a chain, each with a transaction that stores and three that only pay.
 fn chain(world: &World, count: u32) -> Vec<SealedBlock> {
+    chain_of(world, count, 3)
+}
+
+/// Blocks with so many transactions that only pay.
+fn chain_of(world: &World, count: u32, payments: u8) -> Vec<SealedBlock> {
     let chain = ChainSpec::from_config(&world.genesis.config).expect("rules");
     let maker = Engine::new(chain.clone(), Genesis::new(&world.genesis, &chain).expect("a block"));
     let maker = maker.expect("an engine");
@@ -41,8 +47,8 @@ fn chain(world: &World, count: u32) -> Vec<SealedBlock> {
         };
         let slot = [B256::with_last_byte(number as u8), B256::with_last_byte(7)].concat();
         let mut transactions = vec![sign(TxKind::Call(LEDGER), slot.into())];
-        for account in 0..3 {
-            let to = B256::with_last_byte(0x80 + account);
+        for account in 0..payments {
+            let to = B256::with_last_byte(0x80 + account % 64);
             let to = alloy_primitives::Address::from_word(to);
             transactions.push(sign(TxKind::Call(to), Bytes::new()));
         }
@@ -52,7 +58,7 @@ fn chain(world: &World, count: u32) -> Vec<SealedBlock> {
             suggested_fee_recipient: LEDGER,
             withdrawals: Some(Vec::new()),
             parent_beacon_block_root: Some(B256::repeat_byte(2)),
-            slot_number: None,
+            slot_number: world.genesis.config.amsterdam_time.map(|_| number),
             target_gas_limit: None,
         };
         let built = maker.build(parent, attributes, transactions, Bytes::new()).expect("builds");
@@ -183,6 +189,72 @@ async fn recorded_chains_come_over_from_a_node_of_ours() {
         node.node.stop().await;
         upstream.node.stop().await;
     }
+}
+
+/// A node that has not run a block has its list from the upstream alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn access_lists_come_over_from_a_node_of_ours() {
+    let mut world = world(0);
+    world.genesis.config.amsterdam_time = Some(0);
+    // With the contracts that its blocks call.
+    let forks: alloy_genesis::Genesis =
+        serde_json::from_value(crate::support::genesis_of_all_forks()).expect("a genesis");
+    for (address, account) in forks.alloc {
+        world.genesis.alloc.entry(address).or_insert(account);
+    }
+    // Smaller blocks run without.
+    let blocks = chain_of(&world, 40, 250);
+    assert!(blocks.iter().all(|block| block.header.gas_used >= engine::limits::PARALLEL_GAS));
+    let genesis = serde_json::to_value(&world.genesis).expect("JSON");
+    let upstream = TestNode::start(genesis.clone()).await;
+    for block in &blocks {
+        let verdict = upstream.node.engine().new_block(block.clone()).expect("a verdict");
+        assert_eq!(verdict, Verdict::Valid);
+    }
+    let last = blocks[39].hash();
+    choose(upstream.node.engine(), last);
+    let http = upstream.node.http_addr.to_string();
+    let ipc = upstream.node.ipc_path.as_ref().expect("it listens").display().to_string();
+    for address in [http, ipc] {
+        let start = Instant::now();
+        // On a machine that is very busy lists may be given up.
+        while listed_from(&genesis, &address, last).await == 0 {
+            assert!(start.elapsed() < PATIENCE, "no list came from {address}");
+        }
+    }
+    upstream.node.stop().await;
+}
+
+/// How many of the 40 blocks up to this one ran with their lists on a node that follows an
+/// upstream.
+async fn listed_from(genesis: &Value, address: &str, last: B256) -> usize {
+    let follow = vec![address.to_owned()];
+    let node = TestNode::start_with(genesis.clone(), |options| {
+        options.follow = follow;
+        options.ports.metrics = Some(([127, 0, 0, 1], 0).into());
+    })
+    .await;
+    let listed = Arc::<AtomicUsize>::default();
+    let told = listed.clone();
+    node.node.engine().on_event(move |event| {
+        if let ChainEvent::Ran(figures) = event {
+            told.fetch_add(figures.is_listed.into(), Ordering::Relaxed);
+        }
+    });
+    let state = ForkchoiceState { head_block_hash: last, ..ForkchoiceState::default() };
+    let verdict = node.node.engine().forkchoice_updated(state, None).expect("an answer");
+    assert!(matches!(verdict.verdict, Verdict::Syncing(_)), "{verdict:?}");
+    until_head(node.node.engine(), last).await;
+    let listed = listed.load(Ordering::Relaxed);
+    let metrics = node.node.metrics_addr.expect("it is offered");
+    let (_, text) = crate::metrics::request(metrics, "GET", "/metrics", "", b"").await;
+    let text = String::from_utf8(text).expect("text");
+    for (name, count) in [("access_lists", listed), ("lies", 0), ("blocks", 40)] {
+        let line = format!("deponent_follow_{name}_total{{upstream=\"{address}\"}} {count}.0");
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    node.node.stop().await;
+    listed
 }
 
 /// Of an upstream that is not there the answer has no name, and its metrics count errors.
