@@ -13,6 +13,25 @@ pub fn binary() -> Option<PathBuf> {
     named.into_iter().chain(on_path).chain(home).find(|file| file.is_file())
 }
 
+/// An era1 or ere file of go-ethereum's tests, where its sources are in the cache of Go modules;
+/// where not, a line on the standard output says so.
+pub fn archive(name: &str) -> Option<PathBuf> {
+    let cache = std::env::var_os("GOMODCACHE").map(PathBuf::from).or_else(|| {
+        let output = Command::new("go").args(["env", "GOMODCACHE"]).output().ok()?;
+        Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))
+    });
+    let versions = std::fs::read_dir(cache.unwrap_or_default().join("github.com/ethereum"));
+    let folders = versions.into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files = folders.map(|folder| folder.join("core/rawdb/eradb/testdata").join(name));
+    let found = files.find(|file| file.is_file());
+    if found.is_none() {
+        println!(
+            "not run: no {name}; `go mod download github.com/ethereum/go-ethereum@v1.17.8` has it"
+        );
+    }
+    found
+}
+
 /// geth's commands on the data directories of one chain.
 #[derive(Debug)]
 pub struct Geth {

@@ -1,8 +1,6 @@
 //! era1 files: geth's own, and ones made here by the book.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
 
 use alloy_consensus::proofs::{
     calculate_ommers_root, calculate_receipt_root, calculate_transaction_root,
@@ -16,28 +14,10 @@ use execution::{SealedBlock, Transaction};
 use sha2::{Digest, Sha256};
 
 use super::{blocks, entry, packed_entry, read, refused, try_read};
-use testing::Folder;
+use testing::{Folder, geth};
 
 /// A block with the RLP of the list of its receipts, and the total difficulty with it.
 pub(crate) type Mined = (SealedBlock, Vec<u8>, U256);
-
-/// An era1 file of go-ethereum's tests, where its sources are in the cache of Go modules.
-pub(crate) fn geth_era1(name: &str) -> Option<PathBuf> {
-    let cache = std::env::var_os("GOMODCACHE").map(PathBuf::from).or_else(|| {
-        let output = Command::new("go").args(["env", "GOMODCACHE"]).output().ok()?;
-        Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))
-    });
-    let versions = fs::read_dir(cache.unwrap_or_default().join("github.com/ethereum"));
-    let folders = versions.into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut files = folders.map(|folder| folder.join("core/rawdb/eradb/testdata").join(name));
-    let found = files.find(|file| file.is_file());
-    if found.is_none() {
-        println!(
-            "not run: no {name}; `go mod download github.com/ethereum/go-ethereum@v1.17.8` has it"
-        );
-    }
-    found
-}
 
 /// A chain that is made here: proof of work from `first` on, each block with a transaction and its
 /// receipt, and every other one with an ommer.
@@ -151,7 +131,7 @@ fn geths_files_are_read() {
         ("sepolia-00000-643a00f7.era1", 0, None),
         ("sepolia-00021-b8814b14.era1", 21 * 8192, None::<B256>),
     ] {
-        let Some(path) = geth_era1(name) else { return };
+        let Some(path) = geth::archive(name) else { return };
         let reader = BlockReader::open(&path).expect("open");
         assert_eq!(reader.form(), BlockForm::Era1);
         let found = read(&path);
@@ -175,7 +155,7 @@ fn geths_files_are_read() {
 #[test]
 fn geths_files_are_written_again_under_their_names() {
     let name = "sepolia-00021-b8814b14.era1";
-    let Some(path) = geth_era1(name) else { return };
+    let Some(path) = geth::archive(name) else { return };
     let folder = Folder::new();
     let receipts = receipts_of(&fs::read(&path).expect("a file"));
     let mut writer = Era1Writer::create(folder.directory(), "sepolia").expect("begun");
@@ -351,7 +331,7 @@ fn a_file_that_is_wrong_is_refused_with_its_place() {
         assert!(found.len() <= 5 && error.is_some(), "{end}");
     }
     // A block whose roots are zero: it begins as an era1 file does, and ends as an ere file.
-    let ere = geth_era1("noreceipts/sepolia-00000-deadbeef-noreceipts.ere");
+    let ere = geth::archive("noreceipts/sepolia-00000-deadbeef-noreceipts.ere");
     if let Some(ere) = ere {
         refused(&ere, &["the body of block 0: transactions root"]);
         let mut passed_over = BlockReader::open(&ere).expect("open").from_number(1);

@@ -14,9 +14,9 @@ use deponent_files::{BlockForm, BlockReader, EreWriter};
 use execution::{SealedBlock, Transaction};
 use sha2::{Digest, Sha256};
 
-use super::era1_files::{Mined, era1, geth_era1, mined, receipts_of};
+use super::era1_files::{Mined, era1, mined, receipts_of};
 use super::{blocks, entry, packed_entry, read, refused, try_read};
-use testing::{Folder, Random};
+use testing::{Folder, Random, geth};
 
 /// Blocks of proof of stake behind `chain`, or from `first` on.
 fn staked(chain: &[Mined], first: u64, length: u64) -> Vec<Mined> {
@@ -311,7 +311,7 @@ fn random_chains_are_the_same_through_both_archives() {
 /// Blocks of Sepolia, a whole archive of them.
 #[test]
 fn real_blocks_go_through_an_ere_file() {
-    let Some(path) = geth_era1("sepolia-00021-b8814b14.era1") else { return };
+    let Some(path) = geth::archive("sepolia-00021-b8814b14.era1") else { return };
     let folder = Folder::new();
     let receipts = receipts_of(&fs::read(&path).expect("a file"));
     let real = read(&path);

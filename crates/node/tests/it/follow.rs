@@ -18,7 +18,8 @@ use execution::{ChainSpec, SealedBlock};
 use files::{BlockForm, BlockReader, BlockWriter, ExportBlock};
 use rpc::Client;
 use serde_json::{Value, json};
-use testing::geth::Geth;
+use sha2::Digest as _;
+use testing::geth::{self, Geth};
 use testing::rounds;
 
 use crate::follow_head::Prepared;
@@ -189,6 +190,57 @@ async fn recorded_chains_come_over_from_a_node_of_ours() {
         node.node.stop().await;
         upstream.node.stop().await;
     }
+}
+
+/// The first 8,192 blocks of Sepolia, of proof of work, go out of an era1 file into a node of ours,
+/// and from that, and from a geth that has imported the file without a state, to others.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_blocks_of_sepolia_come_over_from_a_node_of_ours_and_from_geth() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| folder.path().join(name);
+    let Some(geth) = Geth::find(path("genesis.json")) else { return };
+    let Some(archive) = geth::archive("sepolia-00000-643a00f7.era1") else { return };
+    let genesis = geth.run(&path("geth"), &["--sepolia", "dumpgenesis"]);
+    std::fs::write(path("genesis.json"), &genesis).expect("written");
+    let genesis: Value = serde_json::from_str(&genesis).expect("JSON");
+    let ours = TestNode::start(genesis.clone()).await;
+    let mut last = ours.node.engine().heads().genesis;
+    for found in BlockReader::open(&archive).expect("a file") {
+        let block = found.expect("a block").block;
+        if block.header.number == 0 {
+            assert_eq!(block.hash(), last);
+            continue;
+        }
+        last = block.hash();
+        assert_eq!(ours.node.engine().new_block(block).expect("a verdict"), Verdict::Valid);
+    }
+    choose(ours.node.engine(), last);
+    let text = std::fs::read(&archive).expect("a file");
+    std::fs::create_dir(path("archives")).expect("made");
+    std::fs::write(path("archives").join(archive.file_name().expect("a name")), &text)
+        .expect("written");
+    let digest = format!("0x{}\n", alloy_primitives::hex::encode(sha2::Sha256::digest(&text)));
+    std::fs::write(path("archives/checksums.txt"), digest).expect("written");
+    let archives = path("archives").display().to_string();
+    let import = ["--sepolia", "import-history", "--era.format", "era1", &archives];
+    geth.run(&path("geth"), &import);
+    std::fs::write(path("secret.hex"), "7".repeat(64)).expect("written");
+    let public = ["--sepolia", "--http", "--http.api", "eth,debug", "--http.port", "0"];
+    let running = geth.start(&path("geth"), &path("secret.hex"), &public);
+    let http = running.http_address.clone().expect("it offers HTTP");
+    for address in [ours.node.http_addr.to_string(), http] {
+        let follow = vec![address.clone()];
+        let node = TestNode::start_with(genesis.clone(), |options| options.follow = follow).await;
+        let state = ForkchoiceState { head_block_hash: last, ..ForkchoiceState::default() };
+        let start = Instant::now();
+        let verdict = node.node.engine().forkchoice_updated(state, None).expect("an answer");
+        assert!(matches!(verdict.verdict, Verdict::Syncing(_)), "{address}: {verdict:?}");
+        until_head(node.node.engine(), last).await;
+        assert_eq!(node.node.engine().number(&last), Ok(Some(8_191)));
+        println!("{address}: 8191 blocks in {:.1?}", start.elapsed());
+        node.node.stop().await;
+    }
+    ours.node.stop().await;
 }
 
 /// A node that has not run a block has its list from the upstream alone.

@@ -12,7 +12,7 @@ use crate::support::{
     ALL_FORKS, Fork, OSAKA, TestNode, attributes, genesis_of_all_forks, genesis_of_osaka,
     new_payload, new_payload_call, raw, state, transactions, unwrap,
 };
-use alloy_primitives::{B256, Bytes, hex};
+use alloy_primitives::{B256, Bytes, U64, hex};
 use alloy_rpc_types_engine::{ExecutionPayload, ForkchoiceState};
 use deponent_node::demo::World;
 use deponent_node::{Node, NodeOptions, StatelessNode, StatelessOptions, WitnessSource};
@@ -854,23 +854,24 @@ impl RealBlock {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn real_blocks_are_verified() {
-    for real in RealBlock::all() {
+/// Drives blocks that follow each other through a node without a state, which begins before the
+/// first.
+async fn drive_real(blocks: &[RealBlock]) {
+    let chain = ChainSpec::from_chain_id(blocks[0].chain_id).expect("a public network");
+    let witness = |real: &RealBlock| (real.block().hash().to_string(), real.witness.clone());
+    let url = source_of(blocks.iter().map(witness).collect()).await;
+    let mut test = StatelessTest::of(chain.clone(), &[&url], |options| {
+        options.anchor = Some(blocks[0].block().header.parent_hash);
+    })
+    .await;
+    for real in blocks {
         println!("{}", real.name);
-        let chain = ChainSpec::from_chain_id(real.chain_id).expect("a public network");
         let (block, call) = (real.block(), real.call(&chain));
         let version = match &call {
             NewPayload { parent_beacon_block_root: None, .. } => 2,
             NewPayload { execution_requests: None, .. } => 3,
             _ => 4,
         };
-        let witnesses = BTreeMap::from([(block.hash().to_string(), real.witness.clone())]);
-        let url = source_of(witnesses).await;
-        let mut test = StatelessTest::of(chain, &[&url], |options| {
-            options.anchor = Some(block.header.parent_hash);
-        })
-        .await;
         let params: Value = serde_json::from_str(call.to_json().expect("JSON").get()).unwrap();
         let method = format!("engine_newPayloadV{version}");
         let end = Instant::now() + PATIENCE;
@@ -883,9 +884,32 @@ async fn real_blocks_are_verified() {
             assert!(Instant::now() < end, "no verdict: {}", test.status().await);
         }
         assert_eq!(test.choose(&json!(block.hash())).await["status"], "VALID");
+        let number = test.public("eth_blockNumber", json!([])).await.expect("an answer");
+        assert_eq!(number, json!(U64::from(block.header.number)));
         assert_eq!(test.refused(0).await, 0);
-        test.node.stop().await;
     }
+    test.node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn real_blocks_are_verified() {
+    for real in RealBlock::all() {
+        drive_real(&[real]).await;
+    }
+}
+
+/// Two blocks of mainnet, of which one is the parent of the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn real_blocks_are_verified_one_after_the_other() {
+    let mut all = RealBlock::all();
+    if all.is_empty() {
+        return;
+    }
+    all.retain(|real| ["mainnet-24628607", "mainnet-24628608"].contains(&&*real.name));
+    all.sort_by_key(|real| real.block().header.number);
+    let [parent, child] = &all[..] else { panic!("{} of them are there", all.len()) };
+    assert_eq!(child.block().header.parent_hash, parent.block().hash());
+    drive_real(&all).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
