@@ -18,7 +18,6 @@ use crate::threads::pool;
 use crate::witnesses::assembled::Assembled;
 use crate::witnesses::recent::RecentWitness;
 use crate::{Error, limits};
-use alloy_consensus::Header;
 use alloy_primitives::B256;
 use alloy_rpc_types_engine::{ExecutionPayload, ExecutionPayloadSidecar};
 use execution::{
@@ -152,10 +151,9 @@ impl Engine {
         Ok(judged.verdict)
     }
 
-    /// Whether a block with this header runs faster where its access list is given.
-    pub fn is_helped_by_list(&self, header: &Header) -> bool {
-        let options = &self.shared.options;
-        header.block_access_list_hash.is_some() && is_worth_threads(options, header)
+    /// The gas of a block from which on it runs faster where its access list is given.
+    pub fn list_gas(&self) -> u64 {
+        self.shared.options.parallel_gas
     }
 
     /// Runs a block of the journal again.

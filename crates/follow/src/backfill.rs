@@ -60,10 +60,10 @@ impl Backfill {
             options,
             upstreams: upstreams.clone(),
             progress: progress.clone(),
-            wake,
+            wake: wake.clone(),
             route: Route::default(),
             errors: ErrorLog::default(),
-            first: FirstHeaders::default(),
+            first: FirstHeaders::start(engine.clone(), upstreams.clone(), wake, stopped.clone()),
         };
         let task = Mutex::new(Some(tokio::spawn(filler.run(stopped))));
         let _checks = check_chains(&upstreams, engine.chain().chain_id());
@@ -120,6 +120,8 @@ enum FillEnd {
 struct GivenUp {
     /// The block that is missing.
     hash: B256,
+    /// The header before the first block that was wanted before.
+    wanted: Option<(u64, B256)>,
     pause: Duration,
     until: Instant,
 }
@@ -160,15 +162,19 @@ impl ErrorLog {
 
 impl Filler {
     async fn run(mut self, mut stopped: watch::Receiver<bool>) {
+        self.fill_all(&mut stopped).await;
+        self.first.ended().await;
+    }
+
+    /// Fills one gap after the other, until it is stopped.
+    async fn fill_all(&mut self, stopped: &mut watch::Receiver<bool>) {
         let mut given_up: Option<GivenUp> = None;
         loop {
-            tokio::select! {
-                () = self.first.ask(&self.engine, &self.upstreams) => {}
-                _ = stopped.wait_for(|stopped| *stopped) => return,
-            }
-            let pause = self.first.pause(&self.engine).unwrap_or(Duration::MAX);
-            let missing = self.missing();
-            let is_missing = |gap: &&GivenUp| missing.is_some_and(|it| it.hash == gap.hash);
+            let (missing, wanted) = (self.missing(), self.engine.wanted_header());
+            // Once there are headers for which a block may have asked, it is another gap.
+            let is_missing = |gap: &&GivenUp| {
+                missing.is_some_and(|it| it.hash == gap.hash) && gap.wanted == wanted
+            };
             let before = given_up.as_ref().filter(is_missing);
             let rest = before.map(|gap| gap.until.saturating_duration_since(Instant::now()));
             let rest = rest.unwrap_or_default();
@@ -180,12 +186,12 @@ impl Filler {
                 let rest = if rest.is_zero() { Duration::MAX } else { rest };
                 tokio::select! {
                     () = self.wake.notified() => continue,
-                    () = sleep(pause.min(rest)) => continue,
+                    () = sleep(rest) => continue,
                     _ = stopped.wait_for(|stopped| *stopped) => return,
                 }
             };
             let pause = before.map_or(self.options.first_retry, |gap| 2 * gap.pause);
-            let end = self.fill(missing, &mut stopped).await;
+            let end = self.fill(missing, stopped).await;
             if *stopped.borrow() {
                 return;
             }
@@ -200,7 +206,7 @@ impl Filler {
                     self.errors.error(&missing, &reason);
                     let pause = pause.min(self.options.most_retry);
                     let (hash, until) = (missing.hash, Instant::now() + pause);
-                    given_up = Some(GivenUp { hash, pause, until });
+                    given_up = Some(GivenUp { hash, wanted, pause, until });
                     let ran = self.head_number();
                     self.progress.update(|progress| {
                         (progress.ran, progress.problem) = (ran, Some(reason.clone()));
@@ -289,16 +295,35 @@ impl Filler {
             }
             Some(DescentEnd::NoWay(reason)) => return FillEnd::GivenUp { reason, invalid: None },
         }
-        let hold = Hold::new(self.options);
-        let (upstreams, progress) = (&self.upstreams, &self.progress);
-        let forward = Forward::start(&engine, upstreams, progress, &hold, missing.hash);
-        let end = forward.run(&mut self.route, async {
+        self.run_blocks(missing.hash, start, stopped).await
+    }
+
+    /// Fetches and runs the blocks whose hashes are known.
+    async fn run_blocks(
+        &mut self,
+        target: B256,
+        start: Instant,
+        stopped: &mut watch::Receiver<bool>,
+    ) -> FillEnd {
+        let (engine, wake, hold) = (&self.engine, &self.wake, Hold::new(self.options));
+        let mut left = async || {
             tokio::select! {
-                () = hold.left(&engine, &wake, missing.hash) => {}
+                () = hold.left(engine, wake, target) => {}
                 _ = stopped.wait_for(|stopped| *stopped) => {}
             }
-        });
-        let end = end.await;
+        };
+        let wanted = engine.wanted_header();
+        let forward = Forward::start(engine, &self.upstreams, &self.progress, &hold, target);
+        let end = forward.run(&mut self.route, left()).await;
+        if matches!(end, ForwardEnd::Stuck(Missing::Header { .. })) {
+            let is_left = tokio::select! {
+                () = self.first.asked() => false,
+                () = left() => true,
+            };
+            if is_left || engine.wanted_header() != wanted {
+                return FillEnd::Moved;
+            }
+        }
         self.ended(end, start)
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use alloy_consensus::Header;
 use alloy_primitives::B256;
 use engine::{Engine, Missing, Verdict};
 use execution::{AccessList, SealedBlock};
@@ -285,13 +284,13 @@ impl<'a> Forward<'a> {
 
     fn request(&mut self, place: usize, first: u64, hashes: Vec<B256>) {
         let (upstreams, count) = (self.upstreams.clone(), hashes.len());
-        let engine = self.runner.engine.clone();
+        let list_gas = self.runner.engine.list_gas();
         self.on_their_way[place] += 1;
         self.asked.insert(first, (Instant::now(), count, place));
         let name = self.upstreams[place].name().to_owned();
         self.progress.update(|progress| progress.upstream = Some(name));
         self.requests.spawn(async move {
-            let blocks = fetch(&engine, &upstreams[place], &hashes).await;
+            let blocks = fetch(&upstreams[place], &hashes, list_gas).await;
             Fetched { place, first, count, blocks }
         });
     }
@@ -330,13 +329,12 @@ impl<'a> Forward<'a> {
 /// Blocks of an upstream, with their access lists where it has them. The lists of a request travel
 /// beside the blocks of others.
 async fn fetch(
-    engine: &Engine,
     upstream: &Upstream,
     hashes: &[B256],
+    list_gas: u64,
 ) -> Result<Vec<ListedBlock>, Error> {
     let blocks = upstream.blocks(hashes).await?;
-    let is_helped = |header: &Header| engine.is_helped_by_list(header);
-    let lists = upstream.access_lists(&blocks, is_helped).await;
+    let lists = upstream.access_lists(&blocks, list_gas).await;
     Ok(blocks.into_iter().zip(lists).map(|(block, list)| ListedBlock { block, list }).collect())
 }
 

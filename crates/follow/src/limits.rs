@@ -91,10 +91,6 @@ pub const HEAD_POLL: Duration = Duration::from_secs(1);
 /// safe and the finalized block, which move once in six minutes.
 pub const HEAD_CHECK: Duration = Duration::from_secs(5);
 
-/// How long a head is the target of a gap before a newer one is: to move the target costs the
-/// blocks that are on their way.
-pub const HEAD_HOLD: Duration = Duration::from_secs(10);
-
 /// Longest pause of an upstream whose head is followed: an upstream that was restarted is found
 /// within it.
 pub const HEAD_PAUSE: Duration = Duration::from_secs(4);

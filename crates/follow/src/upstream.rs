@@ -374,16 +374,16 @@ impl Upstream {
         read.await.expect("reading does not panic")
     }
 
-    /// The access lists of those of these blocks that `is_helped` by one, each with the hash in its
+    /// The access lists of those of these blocks that use so much gas, each with the hash in its
     /// block's header; `None` where this one does not give it in time. After an answer without
     /// any it is not asked for lists for a while.
     pub async fn access_lists(
         &self,
         blocks: &[SealedBlock],
-        is_helped: impl Fn(&Header) -> bool,
+        least_gas: u64,
     ) -> Vec<Option<AccessList>> {
         let mut lists: Vec<_> = blocks.iter().map(|_| None).collect();
-        let wanted = (0..).zip(blocks).filter(|(_, block)| is_helped(&block.header));
+        let wanted = (0..).zip(blocks).filter(|(_, block)| block.header.gas_used >= least_gas);
         let (places, wanted): (Vec<usize>, Vec<_>) = wanted
             .filter_map(|(place, block)| {
                 let list = block.header.block_access_list_hash?;
@@ -609,18 +609,28 @@ fn unanswered(method: &'static str) -> impl Fn(ClientError) -> Error {
 }
 
 /// Whether a message may be refused for its length.
-const fn is_too_much(error: &ClientError) -> bool {
-    matches!(error, ClientError::TooLong { .. } | ClientError::Http { status: 400 | 413 | 422, .. })
+fn is_too_much(error: &ClientError) -> bool {
+    match error {
+        ClientError::TooLong { .. } | ClientError::Http { status: 400 | 413 | 422, .. } => true,
+        error => is_answer_of_500(error),
+    }
+}
+
+/// Whether it is an error of JSON-RPC under the status 500, which some servers give to each.
+fn is_answer_of_500(error: &ClientError) -> bool {
+    // Of the text there is the start alone.
+    matches!(error, ClientError::Http { status: 500, text }
+        if text.starts_with(['{', '[']) && text.contains("\"error\""))
 }
 
 /// Whether a method may be refused, and another one not: by an error of JSON-RPC or of HTTP, or by
 /// the answer that there is no block.
-const fn is_refusal(error: &Error) -> bool {
+fn is_refusal(error: &Error) -> bool {
     match error {
         Error::Absent(_) => true,
         // Too slow and too many is no refusal of a method.
-        Error::Unanswered { error: ClientError::Http { status, .. }, .. } => {
-            matches!(status, 400..=499 | 501) && !matches!(status, 408 | 429)
+        Error::Unanswered { error: error @ ClientError::Http { status, .. }, .. } => {
+            matches!(status, 400..=407 | 409..=428 | 430..=499 | 501) || is_answer_of_500(error)
         }
         Error::Unanswered { error, .. } => matches!(error, ClientError::Rpc(_)),
         _ => false,

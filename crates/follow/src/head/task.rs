@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use crate::error::Error;
 use crate::head::news::HeadNews;
 use crate::head::status::{HeadTag, SharedStatus};
-use crate::limits::{HEAD_CHECK, HEAD_HOLD, HEAD_POLL, HEAD_RETURN, HEAD_UNFIT, LATE_TIME};
+use crate::limits::{HEAD_CHECK, HEAD_POLL, HEAD_RETURN, HEAD_UNFIT, LATE_TIME};
 use crate::upstream::Upstream;
 
 /// How the head stands after the upstream was asked.
@@ -76,8 +76,6 @@ pub(crate) struct HeadTask {
     earlier: Option<B256>,
     /// The last head of an upstream that is invalid.
     invalid: Option<InvalidHead>,
-    /// The head to which a gap is filled, and since when.
-    target: Option<(B256, Instant)>,
     /// Until when each upstream is left alone that cannot be followed, by its place.
     unfit: HashMap<usize, Instant>,
     /// The place of the upstream that was followed last.
@@ -92,9 +90,9 @@ impl HeadTask {
         tag: HeadTag,
         shared: Arc<SharedStatus>,
     ) -> Self {
-        let (earlier, invalid, target, log) = (None, None, None, LogThrottle::minutely());
+        let (earlier, invalid, log) = (None, None, LogThrottle::minutely());
         let (unfit, followed) = (HashMap::new(), None);
-        Self { engine, upstreams, tag, shared, earlier, invalid, target, unfit, followed, log }
+        Self { engine, upstreams, tag, shared, earlier, invalid, unfit, followed, log }
     }
 
     /// Follows one upstream after the other, until it is stopped.
@@ -194,15 +192,6 @@ impl HeadTask {
     async fn step(&mut self, others: Others<'_>) -> Result<Standing, Left> {
         let upstream = &others.upstreams[others.place];
         let knows = |hash: &B256| self.engine.number(hash).map(|number| number.is_some());
-        // Another target would begin the filling of a gap anew.
-        if let Some((target, since)) = self.target
-            && since.elapsed() < HEAD_HOLD
-            && !knows(&target)?
-            && !self.engine.is_invalid(&target)
-        {
-            return Ok(Standing::Behind);
-        }
-        self.target = None;
         let [safe, finalized] = [HeadTag::Safe, HeadTag::Finalized].map(HeadTag::word);
         let headers = async {
             let (head, safe, finalized) = tokio::join!(
@@ -256,8 +245,8 @@ impl HeadTask {
 
     /// Runs a block, with its access list where that comes.
     async fn run_block(&self, upstream: &Upstream, block: SealedBlock) -> Result<Verdict, Left> {
-        let is_helped = |header: &Header| self.engine.is_helped_by_list(header);
-        let mut lists = upstream.access_lists(std::slice::from_ref(&block), is_helped).await;
+        let least_gas = self.engine.list_gas();
+        let mut lists = upstream.access_lists(std::slice::from_ref(&block), least_gas).await;
         let list = lists.pop().flatten();
         self.with_engine(move |engine| engine.new_checked_block(block, list)).await
     }
@@ -326,7 +315,6 @@ impl HeadTask {
                 self.settled(None);
             }
             ForkchoiceOutcome { verdict: Verdict::Syncing(_), .. } => {
-                self.target = Some((hash, Instant::now()));
                 // Blocks on an invalid block are found to be invalid, too.
                 if self.invalid.as_ref().is_none_or(|invalid| invalid.head != heads.head) {
                     let reason = format!("the blocks before block {number} are asked for");

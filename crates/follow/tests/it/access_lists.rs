@@ -82,14 +82,17 @@ async fn blocks_run_without_lists_that_an_upstream_does_not_have() {
     let server = Server::with(&blocks);
     server.add_lists(&maker, &blocks[..5]);
     let upstream = server.upstream(quick());
-    let lists = upstream.access_lists(&blocks, |header| header.number != 2).await;
+    let lists = upstream.access_lists(&blocks, 0).await;
     let numbers = blocks
         .iter()
         .zip(&lists)
         .filter_map(|(block, list)| list.as_ref().map(|_| block.header.number));
-    assert_eq!(numbers.collect::<Vec<_>>(), [1, 3, 4, 5]);
+    assert_eq!(numbers.collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    let most = blocks.iter().map(|block| block.header.gas_used).max().expect("blocks");
+    let none = upstream.access_lists(&blocks, most + 1).await;
+    assert!(none.len() == blocks.len() && none.iter().all(Option::is_none));
     let figures = upstream.figures();
-    assert_eq!((figures.access_lists, figures.lies, figures.errors), (4, 0, 0));
+    assert_eq!((figures.access_lists, figures.lies, figures.errors), (5, 0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

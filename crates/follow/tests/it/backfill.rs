@@ -1,8 +1,14 @@
 //! Gaps of all kinds, from honest upstreams.
 
-use deponent_follow::Stage;
-use engine::Verdict;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use deponent_follow::{Backfill, BackfillOptions, Stage, UpstreamOptions};
+use engine::{Engine, Genesis, Verdict};
+use execution::{ChainSpec, SealedBlock};
 use state::DirectoryDisk;
+use testing::world::Signer;
 
 use crate::support::*;
 
@@ -158,4 +164,47 @@ async fn a_node_that_starts_again_goes_on_where_it_was() {
     assert_eq!(choose(&again, blocks[399].hash()), Verdict::Valid);
     let asked = &server.asked()[before..];
     assert!(!asked.contains(&blocks[100].hash()), "{} blocks came again", asked.len());
+}
+
+/// The second upstream alone has the headers before block 200, with which the chain begins, and
+/// says nothing until the block is to run that asks for one of their hashes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gap_is_filled_while_headers_before_the_first_block_are_asked_for() {
+    let mut file = genesis(0);
+    // A block's transaction has the number of its parent for a nonce.
+    file.alloc.get_mut(&Signer::new(1).address()).expect("it is there").nonce = Some(200);
+    let rules = ChainSpec::from_config(&file.config).unwrap();
+    let mut first = Genesis::new(&file, &rules).unwrap();
+    let mut before: Vec<SealedBlock> = Vec::new();
+    for number in 0..200 {
+        let mut block = execution::Block::default();
+        let parent_hash = before.last().map_or(B256::ZERO, |parent| parent.hash());
+        (block.header.number, block.header.parent_hash) = (number, parent_hash);
+        before.push(SealedBlock::new(block));
+    }
+    (first.header.number, first.header.parent_hash) = (200, before[199].hash());
+    let maker = Engine::new(rules.clone(), first.clone()).unwrap();
+    let headers = before.iter().rev().map(|block| block.header.clone()).collect();
+    assert_eq!(maker.add_headers(headers), Ok(200));
+    let mut blocks = branch(&maker, maker.heads().genesis, 0, 40);
+    blocks.push(extend_with_call(&maker, blocks[39].hash(), 0, ASKER));
+    blocks.extend(branch(&maker, blocks[40].hash(), 0, 40));
+
+    let engine: Arc<Engine> = Engine::new(rules, first).unwrap().into();
+    assert!(engine.wanted_header().is_some());
+    let servers = [Server::with(&blocks), Server::with(&before).and(Manner::Stall)];
+    let hours = Duration::from_secs(24 * 3600);
+    let options = UpstreamOptions { request_time: hours, ..quick() };
+    let upstreams = servers.iter().map(|server| server.upstream(options)).collect();
+    // A gap that is wrongly given up stays.
+    let options = BackfillOptions { first_retry: hours, most_retry: hours, ..Default::default() };
+    let backfill = Backfill::start_with(engine.clone(), upstreams, options);
+    choose(&engine, blocks[80].hash());
+    until_valid(&engine, &blocks[39]).await;
+    servers[1].be(Manner::Honest);
+    until_valid(&engine, &blocks[80]).await;
+    until_idle(&backfill).await;
+    assert_eq!(engine.heads().head, blocks[80].hash());
+    assert_eq!(engine.witness(blocks[40].hash()).unwrap().expect("kept").headers.len(), 91);
+    backfill.stop().await;
 }

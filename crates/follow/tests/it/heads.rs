@@ -1,11 +1,12 @@
 //! The head of an upstream, where upstreams say nothing or are behind.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deponent_follow::{Backfill, HeadSource, HeadTag, UpstreamOptions};
 use engine::{Engine, Genesis};
 use execution::{ChainSpec, SealedBlock};
+use serde_json::Value;
 
 use crate::support::*;
 
@@ -50,4 +51,40 @@ async fn one_that_is_before_the_first_block_is_waited_for() {
     server.add(&next);
     until("the head is its", || engine.heads().head == next[0].hash()).await;
     source.stop().await;
+}
+
+/// Each of its heads is missing for ever. It is asked for one over and over, 0.2 s after the last
+/// time at the latest: so the number of these questions says whether the next head waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_head_does_not_wait_for_the_one_before() {
+    let (engine, blocks) = (engine(), chain(40));
+    let begin = shown_header(&first(&engine).header);
+    let named = Arc::<Mutex<Vec<usize>>>::default();
+    let (heads, asked) = (blocks.clone(), named.clone());
+    let says = move |method: &str, params: &Value| {
+        let mut asked = asked.lock().expect("no panic");
+        match (method, params[0].as_str()) {
+            ("eth_getBlockByNumber", Some("latest")) => {
+                asked.push(0);
+                Some(shown_header(&heads[(10 + asked.len()).min(39)].header))
+            }
+            (_, Some(hash)) if begin["hash"] == hash => Some(begin.clone()),
+            ("eth_getBlockByHash", _) => {
+                asked.iter_mut().next_back().into_iter().for_each(|count| *count += 1);
+                Some(Value::Null)
+            }
+            ("eth_chainId", _) => None,
+            _ => Some(Value::Null),
+        }
+    };
+    let server = Server::with(&[]).and(Manner::Says(Box::new(says)));
+    let backfill = follow(&engine, &[&server]);
+    let source = HeadSource::start(engine.clone(), vec![server.upstream(quick())], HeadTag::Latest);
+    until("some heads are named", || named.lock().unwrap().len() > 4).await;
+    source.stop().await;
+    let named = named.lock().unwrap().clone();
+    assert!(named.iter().all(|count| *count < 30), "{named:?}");
+    let target = engine.missing().unwrap().expect("a block is missing").hash;
+    assert_eq!(target, blocks[(10 + named.len()).min(39)].hash());
+    backfill.stop().await;
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use alloy_consensus::Header;
 use alloy_hardforks::EthereumHardforks;
-use alloy_primitives::{B256, Bytes, U64};
+use alloy_primitives::{Address, B256, Bytes, U64};
 use alloy_rpc_types_engine::{
     ExecutionPayload, ExecutionPayloadSidecar, ForkchoiceState, PayloadAttributes,
 };
@@ -23,9 +23,15 @@ use testing::world::{self, Signer, StartAccount};
 /// How long a test waits for what is to happen.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// A contract that asks for the hash of block 150.
+pub(crate) const ASKER: Address = Address::repeat_byte(0xa5);
+
 /// The genesis of all chains here; `tag` makes it another one.
 pub(crate) fn genesis(tag: u8) -> alloy_genesis::Genesis {
-    let alloc = world::genesis_alloc([(Signer::new(1).address(), StartAccount::rich())]);
+    // The hash of block 150, in slot 0.
+    let asker = StartAccount::contract(vec![0x60, 150, 0x40, 0x5f, 0x55]);
+    let rich = (Signer::new(1).address(), StartAccount::rich());
+    let alloc = world::genesis_alloc([rich, (ASKER, asker)]);
     alloy_genesis::Genesis {
         config: world::config("osaka"),
         gas_limit: 30_000_000,
@@ -68,6 +74,11 @@ pub(crate) fn listed_engine() -> Arc<Engine> {
 
 /// Extends a block by one with a transaction; `tag` makes it another one than its twins.
 pub(crate) fn extend(maker: &Engine, parent: B256, tag: u8) -> SealedBlock {
+    extend_with_call(maker, parent, tag, world::COINBASE)
+}
+
+/// The same with a call of this account.
+pub(crate) fn extend_with_call(maker: &Engine, parent: B256, tag: u8, to: Address) -> SealedBlock {
     let record = maker.block(parent).unwrap().unwrap();
     let header = &record.block.header;
     let timestamp = header.timestamp + 12;
@@ -82,7 +93,7 @@ pub(crate) fn extend(maker: &Engine, parent: B256, tag: u8) -> SealedBlock {
         slot_number: is_listed.then_some(timestamp / 12),
         target_gas_limit: None,
     };
-    let call = Signer::new(1).call(header.number, world::COINBASE, []);
+    let call = Signer::new(1).call(header.number, to, []);
     let block = maker.build(parent, attributes, vec![call], vec![tag].into()).unwrap().block;
     assert_eq!(maker.new_block(block.clone()).unwrap(), Verdict::Valid);
     block

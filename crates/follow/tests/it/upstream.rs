@@ -77,6 +77,8 @@ async fn a_batch_that_is_refused_comes_in_shorter_ones() {
         (413, json!("too large")),
         (413, one()),
         (400, one()),
+        (500, one()),
+        (500, json!([one()])),
     ];
     let hashes: Vec<_> = blocks.iter().map(|block| block.hash()).collect();
     for (status, body) in refusals {
@@ -101,7 +103,9 @@ async fn blocks_come_as_json_where_rlp_is_refused_in_any_way() {
     let raw = "debug_getRawBlock";
     let nothing = Manner::Says(Box::new(move |method, _| (method == raw).then_some(Value::Null)));
     let refused = |status| Manner::Refuses(usize::MAX, raw, status, json!("no"));
-    for manner in [nothing, refused(403), refused(404), refused(405), refused(400)] {
+    let error = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no"}});
+    let failed = Manner::Refuses(usize::MAX, raw, 500, error);
+    for manner in [nothing, refused(403), refused(404), refused(405), refused(400), failed] {
         let server = Server::with(&blocks).and(manner);
         let upstream = server.upstream(quick());
         assert_eq!(upstream.blocks(&hashes).await.expect("it has them"), blocks);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use alloy_primitives::{B256, Bytes, TxKind};
+use alloy_primitives::{B256, Bytes, TxKind, U64};
 use alloy_rpc_types_engine::{ForkchoiceState, PayloadAttributes};
 use alloy_rpc_types_eth::Header as RpcHeader;
 use deponent_node::demo::World;
@@ -351,15 +351,8 @@ async fn eth_syncing_says_how_far_a_gap_is_filled() {
 async fn every_answer_says_how_far_a_gap_goes() {
     let (world, upstream) = (world(0), Arc::<Prepared>::default());
     let blocks = chain(&world, 130);
-    for block in &blocks {
-        let (hash, inner) = (block.hash(), block.header.clone());
-        let header = RpcHeader { hash, inner, total_difficulty: None, size: None };
-        upstream.add_header(&serde_json::to_value(header).expect("JSON"));
-        if block.header.number <= 70 {
-            let rlp = json!(Bytes::from(alloy_rlp::encode(&**block)));
-            upstream.set("debug_getRawBlock", &json!([hash]), rlp);
-        }
-    }
+    blocks.iter().for_each(|block| add_header(&upstream, block));
+    blocks[..70].iter().for_each(|block| add_body(&upstream, block));
     let follow = vec![upstream.serve().await.to_string()];
     let genesis = serde_json::to_value(&world.genesis).expect("JSON");
     let mut node = TestNode::start_with(genesis, |options| {
@@ -438,6 +431,8 @@ async fn started(folder: &Path, upstream: &str) -> (Killed, Client, PathBuf) {
     (process, client, log)
 }
 
+/// The upstream has a further part of the blocks in each round, so each kill but the last one comes
+/// while blocks are missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_killed_half_way_goes_on() {
     let world = world(0);
@@ -445,34 +440,37 @@ async fn a_node_that_is_killed_half_way_goes_on() {
     let folder = tempfile::tempdir().expect("a directory");
     let genesis = serde_json::to_value(&world.genesis).expect("JSON");
     std::fs::write(folder.path().join("genesis.json"), genesis.to_string()).expect("written");
-    let upstream = TestNode::start(genesis).await;
-    for block in &blocks {
-        upstream.node.engine().new_block(block.clone()).expect("a verdict");
-    }
+    let upstream = Arc::<Prepared>::default();
+    upstream.set("eth_chainId", &json!([]), json!(U64::from(world.genesis.config.chain_id)));
+    blocks.iter().for_each(|block| add_header(&upstream, block));
     let last = blocks[599].hash();
-    choose(upstream.node.engine(), last);
-    let address = upstream.node.http_addr.to_string();
+    let address = upstream.serve().await.to_string();
     let number = async |client: &mut Client| -> u64 {
         let number: String = client.call("eth_blockNumber", ()).await.expect("an answer");
         u64::from_str_radix(&number[2..], 16).expect("a number")
     };
     let fork_choice = json!([crate::support::state(&json!(last)), null]);
     let mut reached = 0;
-    for round in 0..5 {
+    for parts in 1..=6 {
+        let there = 100 * parts;
+        blocks[there - 100..there].iter().for_each(|block| add_body(&upstream, block));
         let (process, mut client, log) = started(folder.path(), &address).await;
         let at_start = number(&mut client).await;
         assert!(at_start >= reached, "what was the head is lost: {at_start}, {reached}");
         let method = "engine_forkchoiceUpdatedV3";
         let answer: Value = client.call(method, fork_choice.clone()).await.expect("an answer");
+        assert_eq!(answer["payloadStatus"]["status"], "SYNCING", "{answer}");
+        // The head follows in steps of 64 blocks, and at the end of the gap.
+        let wanted = if there == 600 { 600 } else { there as u64 - 63 };
         let start = Instant::now();
-        if answer["payloadStatus"]["status"] == "SYNCING" {
-            let wanted = if round == 4 { 600 } else { (at_start + 64).min(600) };
-            while number(&mut client).await < wanted {
-                assert!(start.elapsed() < PATIENCE, "{}", read(&log));
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+        while number(&mut client).await < wanted {
+            assert!(start.elapsed() < PATIENCE, "{}", read(&log));
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
         reached = number(&mut client).await;
+        assert!(reached <= there as u64, "{reached} of {there}");
+        let syncing: Value = client.call("eth_syncing", ()).await.expect("an answer");
+        assert_eq!(syncing != json!(false), there < 600, "{there}: {syncing}");
         // Without a word: as a power cut of the process.
         drop(process);
     }
@@ -489,7 +487,19 @@ async fn a_node_that_is_killed_half_way_goes_on() {
     for words in ["a block is missing", "names a head that is not known"] {
         assert!(!log.contains(words), "{log}");
     }
-    upstream.node.stop().await;
+}
+
+/// Prepares the answers about a block's header.
+fn add_header(upstream: &Prepared, block: &SealedBlock) {
+    let (hash, inner) = (block.hash(), block.header.clone());
+    let header = RpcHeader { hash, inner, total_difficulty: None, size: None };
+    upstream.add_header(&serde_json::to_value(header).expect("JSON"));
+}
+
+/// Prepares the answer to a question for a block.
+fn add_body(upstream: &Prepared, block: &SealedBlock) {
+    let rlp = json!(Bytes::from(alloy_rlp::encode(&**block)));
+    upstream.set("debug_getRawBlock", &json!([block.hash()]), rlp);
 }
 
 fn read(path: &Path) -> String {
