@@ -9,7 +9,7 @@ use crate::era1::Era1;
 use crate::ere::Ere;
 use crate::error::Error;
 use crate::input::Input;
-use crate::json::{Scanner, name};
+use crate::json::{Scanner, begins_hex, name};
 use crate::limits::ARCHIVE_HEADER_BYTES;
 use crate::payloads::Payloads;
 use crate::rlp;
@@ -191,9 +191,11 @@ impl Content {
         let mut json = Scanner::new(input, 1);
         match json.peek()? {
             Some(b'{' | b'[') => Ok(Self::Json(json, Payloads::default())),
+            Some(first) if begins_hex(first) => Ok(Self::Json(json, Payloads::default())),
             None => Err(json.error("a file with blocks expected, this one is empty")),
             found => Err(json.error(format!(
-                "blocks expected, as RLP, era1, ere, era or JSON: none of them begins with {}",
+                "blocks expected, as RLP, era1, ere, era or JSON, or RLP in hex: none of them \
+                 begins with {}",
                 name(found)
             ))),
         }

@@ -1,3 +1,4 @@
+use alloy_primitives::hex;
 use serde::Deserialize;
 
 use crate::error::{Error, quote};
@@ -309,6 +310,19 @@ const fn is_space(byte: u8) -> bool {
 
 fn newlines(text: &[u8]) -> u64 {
     text.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+/// The bytes of a text that is one value in hex: with `0x` or without, in quotes as JSON has it or
+/// not, white space and a byte order mark around it allowed. `None` for any other content.
+pub fn unhexed(content: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(content).ok()?.trim_start_matches('\u{feff}').trim();
+    let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    hex::decode(quoted.unwrap_or(text)).ok()
+}
+
+/// Whether a value that begins so is hex, in quotes or not.
+pub(super) const fn begins_hex(first: u8) -> bool {
+    first == b'"' || first.is_ascii_hexdigit()
 }
 
 /// The name of a byte in errors.

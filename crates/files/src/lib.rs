@@ -77,6 +77,7 @@ pub use ere_writer::EreWriter;
 pub use error::{AnswerError, Error};
 pub use execution::SealedBlock;
 pub use gzip::{gunzip, gzip};
+pub use json::unhexed;
 pub use order::{ChainFile, Gap, gaps, in_order};
 pub use output::is_stream;
 pub use progress::Progress;

@@ -12,6 +12,7 @@ use alloy_rpc_types_engine::{
 };
 use engine_api::json::{List, Object};
 use engine_api::limits::{COMMITMENTS, JSON_WITHDRAWALS, REQUESTS, TRANSACTIONS};
+use execution::SealedBlock;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -19,7 +20,7 @@ use serde_json::value::RawValue;
 use crate::FileBlock;
 use crate::block::Seen;
 use crate::error::{Error, quote};
-use crate::json::{Scanner, name, parse, parse_object};
+use crate::json::{Scanner, begins_hex, name, parse, parse_object, unhexed};
 use crate::limits::{BLOCK_JSON_BYTES, PARAMS};
 use crate::rpc_block;
 use crate::seal::{PayloadParameters, seal};
@@ -79,6 +80,7 @@ impl Payloads {
                     self.behind_value = true;
                     return Ok(true);
                 }
+                Some(first) if !self.in_list && begins_hex(first) => return Ok(true),
                 // A list: of parameters, or of requests.
                 Some(b'[') if !self.in_list => {
                     if !is_list_of_requests(json)? {
@@ -98,7 +100,13 @@ impl Payloads {
     fn block(&self, first: u64) -> Result<FileValue, String> {
         match self.text.first() {
             Some(b'[') => params(parse::<List<_, PARAMS>>(&self.text)?.0, first),
-            _ => object(&self.text, first),
+            Some(b'{') => object(&self.text, first),
+            // `deponent rpc debug_getRawBlock` prints that.
+            _ => {
+                let rlp =
+                    unhexed(&self.text).ok_or("neither JSON nor the RLP of a block in hex")?;
+                raw_block(rpc_block::decode(&rlp)?, first)
+            }
         }
     }
 }
@@ -171,7 +179,7 @@ fn object(text: &[u8], first: u64) -> Result<FileValue, String> {
         }
         ObjectMembers { params: Some(list), .. } => params(list.0, first),
         ObjectMembers { result: Some(result), .. } => match result.get().as_bytes() {
-            hex @ [b'"', ..] => raw_block(hex, first),
+            hex @ [b'"', ..] => raw_block(rpc_block::decode_raw(hex)?, first),
             block => whole_block(block, first),
         },
         ObjectMembers { error: Some(error), .. } => Err(answered_error(error.get())),
@@ -317,9 +325,8 @@ impl PayloadFields {
     }
 }
 
-/// A block as in answers of `debug_getRawBlock`: its RLP in hex.
-fn raw_block(text: &[u8], first: u64) -> Result<FileValue, String> {
-    let block = rpc_block::decode_raw(text)?;
+/// A block as in answers of `debug_getRawBlock`.
+fn raw_block(block: SealedBlock, first: u64) -> Result<FileValue, String> {
     if block.header.number < first {
         return Ok(FileValue::Below(block.header.number));
     }

@@ -139,5 +139,10 @@ pub(super) fn seal(block: RpcBlock) -> Result<SealedBlock, String> {
 /// A block as its RLP is in JSON, of which no root is checked.
 pub(super) fn decode_raw(text: &[u8]) -> Result<SealedBlock, String> {
     let rlp: Bytes = parse(text)?;
-    execution::decode_block(&rlp).map_err(quote)
+    decode(&rlp)
+}
+
+/// A block as RLP, of which no root is checked.
+pub(super) fn decode(rlp: &[u8]) -> Result<SealedBlock, String> {
+    execution::decode_block(rlp).map_err(quote)
 }

@@ -61,16 +61,10 @@ impl ForeignWitness {
     pub fn read_file(content: &[u8]) -> Result<Self, String> {
         let text =
             std::str::from_utf8(content).map(|text| text.trim_start_matches('\u{feff}').trim());
-        match text {
-            Ok(text) if text.starts_with(['{', '"']) => return Self::read(text),
-            Ok(text) => {
-                if let Ok(bytes) = hex::decode(text) {
-                    return Self::read_bytes(&bytes.into());
-                }
-            }
-            Err(_) => {}
+        if let Some(text) = text.ok().filter(|text| text.starts_with('{')) {
+            return Self::read(text);
         }
-        Self::read_bytes(&content.to_vec().into())
+        Self::read_bytes(&files::unhexed(content).unwrap_or_else(|| content.to_vec()).into())
     }
 
     fn read_bytes(bytes: &Bytes) -> Result<Self, String> {

@@ -123,8 +123,8 @@ pub(crate) const THREADS: usize = 1024;
 pub const CONFIG_BYTES: u64 = 1 << 20;
 
 /// The longest file with a header that `deponent init` reads, in bytes: a header has some 600, and
-/// twice as many digits.
-pub const HEADER_FILE_BYTES: u64 = 64 << 10;
+/// an answer of `eth_getBlockByHash` with the hashes of 14,000 transactions a megabyte.
+pub const HEADER_FILE_BYTES: u64 = 1 << 20;
 
 /// Memory for the pages of the state that `deponent init` has written, in bytes: it reads none.
 pub const INIT_CACHE_BYTES: u64 = 16 << 20;

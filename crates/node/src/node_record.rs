@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use alloy_consensus::crypto::secp256k1::sign_message;
-use alloy_primitives::{B256, Bytes, hex, keccak256};
+use alloy_primitives::{B256, hex, keccak256};
 use alloy_rlp::Encodable;
 use anyhow::Context;
 
@@ -108,9 +108,7 @@ fn read_or_create(file: &Path) -> anyhow::Result<B256> {
     }
     let bytes = fs::metadata(file)?.len();
     anyhow::ensure!(bytes <= KEY_FILE_BYTES, "it has {bytes} bytes, which is no key");
-    let text = fs::read_to_string(file)?;
-    let digits = text.trim();
-    let key: Bytes = hex::decode(digits).context("it is no hex")?.into();
+    let key = files::unhexed(&fs::read(file)?).context("it is no hex")?;
     anyhow::ensure!(key.len() == 32, "it has {} bytes in hex, not 32", key.len());
     Ok(B256::from_slice(&key))
 }

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use alloy_consensus::Transaction;
-use alloy_primitives::{Bytes, hex, keccak256};
+use alloy_primitives::{Bytes, keccak256};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use engine_api::json::Data;
 use execution::stateless::{ProtocolFork, REVISION, REVISION_WITH_KEYS, StatelessInput};
 use execution::{BlockError, ChainSpec, SealedBlock, VerifyError};
-use files::{BlockReader, read_genesis_head};
+use files::{BlockReader, read_genesis_head, unhexed};
 use rpc::{quote, read_json};
 use witness::Witness;
 
@@ -225,12 +225,6 @@ fn read_file(file: &str) -> anyhow::Result<Vec<u8>> {
     let name = if file == "-" { "the standard input" } else { file };
     ensure!(!content.trim_ascii().is_empty(), "{name} is empty");
     Ok(content)
-}
-
-/// The bytes of a file that is in hex, perhaps between quotes.
-fn unhexed(content: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(content).ok()?;
-    hex::decode(text.trim().trim_matches('"')).ok()
 }
 
 /// A block with the witness that was given with it, before anything is verified.

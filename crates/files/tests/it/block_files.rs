@@ -84,6 +84,25 @@ fn files_of_eth_get_block_answers_are_those_of_the_rlp() {
     refused(&folder.write("answer.json", answer), &["only the hashes", "ask for whole ones"]);
 }
 
+/// `deponent rpc debug_getRawBlock` prints the first of these.
+#[test]
+fn files_of_hex_are_those_of_the_rlp() {
+    let Some((_, block)) = request() else { return };
+    let folder = Folder::new();
+    let hex = alloy_primitives::hex::encode(alloy_rlp::encode(block.clone().into_block()));
+    for text in [
+        format!("\"0x{hex}\"\n"),
+        format!("\u{feff}0x{hex}\r\n"),
+        format!("{hex}\n\n\"0x{hex}\" 0x{hex}"),
+    ] {
+        let expected = vec![block.clone(); text.matches(&hex).count()];
+        assert_eq!(blocks(&read(&folder.write("blocks.hex", text))), expected);
+    }
+    for text in [format!("\"{hex}"), format!("{hex}\""), format!("0x0x{hex}"), "fee".into()] {
+        refused(&folder.write("blocks.hex", text), &[]);
+    }
+}
+
 fn rpc_block(block: &SealedBlock) -> Value {
     let mut senders = recover_senders(&block.body.transactions).expect("signed").into_iter();
     let answer = alloy_rpc_types_eth::Block::from_consensus(block.clone().into_block(), None);

@@ -13,8 +13,10 @@ use clap::Args;
 use engine::{Genesis, StateEntry, initialise, unfinished_state};
 use execution::ChainSpec;
 use files::{
-    AccountReader, Progress, SortOptions, SortedEntry, SortedState, read_genesis, read_genesis_head,
+    AccountReader, Progress, SortOptions, SortedEntry, SortedState, read_genesis,
+    read_genesis_head, unhexed,
 };
+use rpc::read_json;
 use state::{Database, DirectoryDisk};
 use trie::AccountInfo;
 
@@ -48,13 +50,17 @@ pub(crate) struct InitArgs {
                           time: a stopped init goes on behind the last of them [default: {}]",
                          shown_bytes(engine::limits::INIT_BATCH_BYTES as u64)))]
     batch_bytes: Option<u64>,
-    /// The header of the block with that state, if that block is not the genesis: RLP, its hex, or
-    /// a saved answer of debug_getRawHeader. The chain then begins there.
+    /// The header of the block with that state, if that block is not the genesis: RLP; its hex, in
+    /// quotes or not; or an answer of debug_getRawHeader, eth_getHeaderByHash or
+    /// eth_getBlockByHash, as curl or `deponent rpc` prints it. The chain then begins there.
     #[arg(long, value_name = "FILE", requires = "state")]
     header: Option<PathBuf>,
     #[command(flatten)]
     storage: StorageArgs,
 }
+
+/// Which answers `--header` takes.
+const SAVED_HEADER: &str = "save the answer of debug_getRawHeader";
 
 /// Why a dump of geth's may be incomplete, which geth says in its log only.
 const PREIMAGES: &str = "`geth dump` leaves out every account and slot whose key it knows as a \
@@ -302,27 +308,51 @@ fn read_header(file: &Path) -> anyhow::Result<Header> {
         "{} is longer than a header: {HEADER_FILE_BYTES} bytes at most",
         file.display()
     );
-    let text = std::str::from_utf8(&content).map(str::trim).unwrap_or_default();
-    let rlp = match text.starts_with('{') {
-        true => answered_header(text).map_err(|fault| anyhow!("{}: {fault}", file.display()))?,
-        false if text.is_empty() => content.into(),
-        false => text.parse().unwrap_or_else(|_| content.into()),
-    };
+    let text = std::str::from_utf8(&content).unwrap_or_default();
+    let text = text.trim_start_matches('\u{feff}').trim();
+    if text.starts_with('{') {
+        return answered_header(text).map_err(|fault| anyhow!("{}: {fault}", file.display()));
+    }
+    if matches!(text, "null" | "\"\"") {
+        bail!("{}: {text} is no header: the server has no such block", file.display());
+    }
+    let rlp = unhexed(&content).unwrap_or(content);
     let mut rest = &rlp[..];
     let header = Header::decode(&mut rest).with_context(context)?;
     ensure!(rest.is_empty(), "{}: {} bytes behind the header", file.display(), rest.len());
     Ok(header)
 }
 
-/// The RLP of a header in an answer of `debug_getRawHeader`.
-fn answered_header(json: &str) -> Result<Bytes, String> {
-    let [result, error] = fields(json, ["result", "error"])?;
+/// The header in an answer of `debug_getRawHeader`, `eth_getHeaderByHash` or `eth_getBlockByHash`,
+/// or in the result of one. The hash that an object names is that of its members: one of a fork
+/// that is not known here would be another header without the members that are not read.
+fn answered_header(json: &str) -> Result<Header, String> {
+    let [result, error, hash] = fields(json, ["result", "error", "hash"])?;
     if let Some(reason) = without_result(result, error) {
         return Err(reason);
     }
-    let result = result.ok_or("neither an answer of debug_getRawHeader, nor RLP, nor its hex")?;
-    let wrong = |_| "the result is no hex: save the answer of debug_getRawHeader".to_owned();
-    rpc::read_json(result).map_err(wrong)
+    let (object, hash) = match result {
+        Some(hex) if hex.starts_with('"') => {
+            let rlp: Bytes = read_json(hex).map_err(|fault| format!("the result: {fault}"))?;
+            return alloy_rlp::decode_exact(&rlp)
+                .map_err(|fault| format!("the result is no header's RLP: {fault}"));
+        }
+        Some(object) if object.starts_with('{') => {
+            let [hash] = fields(object, ["hash"])?;
+            (object, hash)
+        }
+        Some(_) => return Err(format!("the result is no header: {SAVED_HEADER}")),
+        None => (json, hash),
+    };
+    let hash = hash.ok_or_else(|| format!("the header has no hash: {SAVED_HEADER}"))?;
+    let hash: B256 = read_json(hash).map_err(|fault| format!("hash: {fault}"))?;
+    let header: Header =
+        read_json(object).map_err(|fault| format!("no header: {fault}: {SAVED_HEADER}"))?;
+    let own = header.hash_slow();
+    if own == hash {
+        return Ok(header);
+    }
+    Err(format!("the members of the header give the hash {own}, not {hash}: {SAVED_HEADER}"))
 }
 
 /// Removes a directory, if there is one.

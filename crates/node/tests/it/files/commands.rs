@@ -265,7 +265,20 @@ async fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
     let answer = |result: &Value| json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string();
     let first_hash = header.hash_slow();
     let raw = json!(Bytes::from(alloy_rlp::encode(&header)));
-    let saved = folder.write("saved.json", answer(&raw));
+    let mut object = serde_json::to_value(&header).expect("JSON");
+    object["hash"] = json!(first_hash);
+    let forms = [
+        answer(&raw),
+        format!("{raw}\n"),
+        format!("\u{feff}{}\r\n", raw.as_str().expect("hex")),
+        alloy_primitives::hex::encode(alloy_rlp::encode(&header)),
+        answer(&object),
+        format!(" {object:#}\n"),
+    ];
+    let forms = forms.map(|text| folder.write(&format!("form-{}", text.len()), text));
+    object["ofLaterForks"] = json!("0x1");
+    object["hash"] = json!(B256::repeat_byte(1));
+    let later = folder.write("later.json", object.to_string());
     let unknown = folder.write("unknown.json", answer(&Value::Null));
     let as_json = folder.write("as_json.json", answer(&json!({"number": "0x5"})));
     header.difficulty = U256::ONE;
@@ -284,7 +297,14 @@ async fn a_chain_that_begins_with_a_state_says_what_it_lacks() {
     chain.refused("as-json", &init(&as_json), "save the answer of debug_getRawHeader");
     let nope = chain.folder.path("nope");
     chain.refused("nope", &init(&nope), "--header: cannot read");
-    chain.run("saved", &init(&saved), "the chain begins with");
+    let of_other_hash = format!("give the hash {first_hash}, not {}", B256::repeat_byte(1));
+    chain.refused("later", &init(&later), &of_other_hash);
+    let null = chain.folder.write("null", "null\n");
+    chain.refused("null", &init(&null), "the server has no such block");
+    for (index, form) in forms.iter().enumerate() {
+        let begins = format!("the chain begins with {first_hash}");
+        chain.run(&format!("form{index}"), &init(form), &begins);
+    }
     // A state that is not of the genesis's own accounts is that of no block that is known.
     let other = genesis.replacen("\"balance\": \"0x0\"", "\"balance\": \"0x1\"", 1);
     let other = chain.folder.write("other.json", other);
