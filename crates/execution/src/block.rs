@@ -1,6 +1,8 @@
 use crate::{ChainSpec, InvalidBlock};
 use alloy_consensus::crypto::{InvalidSignatureS, RecoveryError, SECP256K1N_HALF};
-use alloy_consensus::{EthereumTxEnvelope, ReceiptEnvelope, Transaction as _, TxEip4844};
+use alloy_consensus::{
+    BlockBody, EthereumTxEnvelope, Header, ReceiptEnvelope, Transaction as _, TxEip4844,
+};
 use alloy_hardforks::EthereumHardforks;
 use alloy_primitives::{Address, B256, Bytes, keccak256};
 use alloy_rlp::{Decodable, Encodable};
@@ -30,6 +32,13 @@ impl SealedBlock {
     pub fn new(block: Block) -> Self {
         let hash = block.header.hash_slow();
         Self { block, hash }
+    }
+
+    /// The first block of a chain, with this header and nothing in its body.
+    pub fn first(header: Header) -> Self {
+        let withdrawals = header.withdrawals_root.map(|_| Default::default());
+        let body = BlockBody { transactions: Vec::new(), ommers: Vec::new(), withdrawals };
+        Self::new(Block { header, body })
     }
 
     /// keccak-256 of the header's RLP.

@@ -407,6 +407,10 @@ pub(crate) const STATELESS_BLOCKS: usize = 8192;
 /// Bytes of the newest blocks that are kept whole: some dozen of mainnet.
 pub(crate) const STATELESS_BODY_BYTES: usize = 8 << 20;
 
+/// Bytes of the blocks in one answer with bodies, each time that one is asked for: more than all
+/// that are kept.
+pub(crate) const STATELESS_BODIES_BYTES: usize = 32 << 20;
+
 /// Bytes of blocks that wait: beyond them the highest are fetched again when it is their turn.
 pub(crate) const STATELESS_PAYLOAD_BYTES: usize = 32 << 20;
 

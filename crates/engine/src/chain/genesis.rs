@@ -7,7 +7,7 @@ use crate::chain::stored::{add_block, encode_block, new_codes};
 use crate::chain::tree::Heads;
 use crate::remote::Remote;
 use crate::{Error, limits};
-use alloy_consensus::{Block as AlloyBlock, BlockBody, Header};
+use alloy_consensus::Header;
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use execution::{ChainSpec, SealedBlock};
@@ -237,8 +237,6 @@ pub(crate) fn first_record(
     version: Version,
     live_bytes: u64,
 ) -> BlockRecord {
-    let withdrawals = header.withdrawals_root.map(|_| Default::default());
-    let body = BlockBody { transactions: Vec::new(), ommers: Vec::new(), withdrawals };
     let floor = database.nodes().start();
     let sweep = SweepState { floor, live_bytes, ..SweepState::default() };
     BlockRecord {
@@ -248,7 +246,7 @@ pub(crate) fn first_record(
             .filter(|hash| *hash == keccak256([0xc0]))
             .map(|_| [0xc0].into()),
         total_difficulty: header.difficulty,
-        block: SealedBlock::new(AlloyBlock { header, body }),
+        block: SealedBlock::first(header),
         senders: Vec::new(),
         receipts: Vec::new(),
         requests: Default::default(),

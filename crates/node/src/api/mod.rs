@@ -5,7 +5,7 @@ mod bad_blocks;
 mod blobs;
 mod block_access_list;
 mod blocks;
-mod bodies;
+pub(crate) mod bodies;
 mod build;
 mod by_nonce;
 mod call;

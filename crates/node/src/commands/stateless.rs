@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use alloy_primitives::B256;
+use alloy_consensus::Header;
 use anyhow::{Context, bail};
 use execution::ChainSpec;
 use files::read_genesis;
@@ -94,7 +94,7 @@ pub(super) async fn run(args: NodeArgs, given: &[String]) -> anyhow::Result<()> 
 }
 
 /// The rules of `--chain`, and the first block where it is a genesis file.
-fn chain_of(path: &Path) -> anyhow::Result<(ChainSpec, Option<B256>)> {
+fn chain_of(path: &Path) -> anyhow::Result<(ChainSpec, Option<Header>)> {
     let named = NETWORKS.iter().find(|(name, _)| path.as_os_str() == *name && !path.exists());
     if let Some((_, id)) = named {
         return Ok((ChainSpec::from_chain_id(*id)?, None));

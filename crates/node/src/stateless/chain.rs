@@ -134,10 +134,12 @@ pub(crate) struct NoAncestor {
 pub(crate) struct Chain {
     sources: usize,
     /// The first block of the chain, where its genesis file was given.
-    genesis: Option<B256>,
+    genesis: Option<Arc<SealedBlock>>,
     anchor: Anchor,
     /// The anchor's header, once a witness or a source had it.
     anchor_header: Option<Header>,
+    /// The anchor itself, once a source had it.
+    anchor_block: Option<Arc<SealedBlock>>,
     anchor_fetch: Option<Fetch>,
     /// Bad answers of each source since its last good one.
     bad: Vec<u32>,
@@ -163,12 +165,16 @@ pub(crate) struct Chain {
 
 impl Chain {
     /// Of so many sources; `anchor`, if the operator names one.
-    pub(crate) fn new(sources: usize, genesis: Option<B256>, anchor: Option<B256>) -> Self {
+    pub(crate) fn new(sources: usize, genesis: Option<SealedBlock>, anchor: Option<B256>) -> Self {
+        let genesis = genesis.map(Arc::new);
+        let is_anchor = |genesis: &&Arc<SealedBlock>| anchor == Some(genesis.hash());
+        let anchor_block = genesis.as_ref().filter(is_anchor).cloned();
         Self {
             sources,
             genesis,
             anchor: anchor.map_or(Anchor::Unknown, Anchor::At),
-            anchor_header: None,
+            anchor_header: anchor_block.as_ref().map(|block| block.header.clone()),
+            anchor_block,
             anchor_fetch: None,
             bad: vec![0; sources],
             judged: HashMap::new(),
@@ -235,26 +241,59 @@ impl Chain {
     pub(crate) fn header(&self, hash: &B256) -> Option<&Header> {
         let judged = self.judged.get(hash).filter(|known| known.judgement == Judgement::Valid);
         let anchor = || self.anchor_header.as_ref().filter(|_| self.anchor == Anchor::At(*hash));
-        judged.map(|known| &known.header).or_else(anchor)
+        let genesis = || self.genesis.as_ref().filter(|first| first.hash() == *hash);
+        judged
+            .map(|known| &known.header)
+            .or_else(anchor)
+            .or_else(|| genesis().map(|first| &first.header))
     }
 
     /// A valid block, where it is kept whole.
     pub(crate) fn block(&self, hash: &B256) -> Option<Arc<SealedBlock>> {
         self.header(hash)?;
-        self.judged.get(hash)?.block.clone()
+        let judged = self.judged.get(hash).and_then(|known| known.block.as_ref());
+        let first = [&self.anchor_block, &self.genesis].into_iter().flatten();
+        judged.or_else(|| first.into_iter().find(|block| block.hash() == *hash)).cloned()
+    }
+
+    /// The head; before there is one the block that the chain begins with: the anchor, or that of
+    /// the genesis file.
+    pub(crate) fn latest(&self) -> Option<(B256, &Header)> {
+        let anchor = match self.anchor {
+            Anchor::At(hash) => Some(hash),
+            Anchor::Unknown | Anchor::ParentOf(_) => None,
+        };
+        let genesis = self.genesis.as_ref().map(|first| first.hash());
+        let mut known = [self.heads.head, anchor, genesis].into_iter().flatten();
+        known.find_map(|hash| Some((hash, self.header(&hash)?)))
     }
 
     /// The canonical block with a number, where it is kept.
     pub(crate) fn canonical(&self, number: u64) -> Option<B256> {
-        let mut hash = self.heads.head?;
-        loop {
-            let header = self.header(&hash)?;
-            match header.number.cmp(&number) {
-                std::cmp::Ordering::Less => return None,
-                std::cmp::Ordering::Equal => return Some(hash),
-                std::cmp::Ordering::Greater => hash = header.parent_hash,
+        self.canonical_range(number, 1).pop().flatten()
+    }
+
+    /// The canonical blocks from a number on, at most so many and none behind the head; `None` is
+    /// one that is not kept.
+    pub(crate) fn canonical_range(&self, first: u64, most: u64) -> Vec<Option<B256>> {
+        let Some((mut hash, latest)) = self.latest().filter(|(_, head)| head.number >= first)
+        else {
+            return Vec::new();
+        };
+        let count = most.min(latest.number - first + 1);
+        let mut found = vec![None; usize::try_from(count).expect("as many as the caller holds")];
+        while let Some(header) = self.header(&hash).filter(|header| header.number >= first) {
+            if let Some(place) = found.get_mut((header.number - first) as usize) {
+                *place = Some(hash);
             }
+            hash = header.parent_hash;
         }
+        if first == 0
+            && let (Some(place), Some(genesis)) = (found.first_mut(), &self.genesis)
+        {
+            *place = Some(genesis.hash());
+        }
+        found
     }
 
     /// Whether all that a waiting block lacks are verdicts on its ancestors, or witnesses.
@@ -278,7 +317,7 @@ impl Chain {
         let number = block.header.number;
         self.highest = self.highest.max(number);
         if self.anchor == Anchor::At(hash) {
-            self.anchor_header = Some(block.header.clone());
+            self.hold_anchor(block.clone());
         }
         if self.status(&hash).is_some() {
             return;
@@ -359,13 +398,20 @@ impl Chain {
             "the anchor: this block is trusted, and every VALID rests on it"
         );
         self.anchor = Anchor::At(hash);
-        if let Some(block) = self.forget(&hash).and_then(|waiting| waiting.block) {
-            self.anchor_header = Some(block.header.clone());
+        let waiting = self.forget(&hash).and_then(|waiting| waiting.block);
+        let genesis = || self.genesis.clone().filter(|first| first.hash() == hash);
+        if let Some(block) = waiting.or_else(genesis) {
+            self.hold_anchor(block);
         }
         let orphans: Vec<_> = self.waiting.values().filter_map(|waiting| waiting.link).collect();
         for link in orphans {
             self.want_parent(link.parent, link.number, now);
         }
+    }
+
+    fn hold_anchor(&mut self, block: Arc<SealedBlock>) {
+        self.anchor_header = Some(block.header.clone());
+        self.anchor_block = Some(block);
     }
 
     /// Applies a fork choice, and says what is known of its head.
@@ -415,7 +461,7 @@ impl Chain {
         let known = self.waiting.get(&head).and_then(|waiting| waiting.link);
         if !finalized.is_zero() {
             self.set_anchor(finalized, now);
-        } else if self.genesis == Some(head) {
+        } else if self.genesis.as_ref().is_some_and(|first| first.hash() == head) {
             self.set_anchor(head, now);
         } else if let Some(link) = known {
             self.set_anchor(if link.number == 0 { head } else { link.parent }, now);

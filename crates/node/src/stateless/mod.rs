@@ -15,9 +15,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use alloy_consensus::Header;
 use alloy_primitives::B256;
 use engine::Genesis;
-use execution::ChainSpec;
+use execution::{ChainSpec, SealedBlock};
 use rpc::{JwtSecret, PortMemory};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
@@ -38,8 +39,8 @@ use work::Stateless;
 pub struct StatelessOptions {
     /// The rules of the chain.
     pub chain: ChainSpec,
-    /// The hash of the chain's first block, where its genesis file was given.
-    pub genesis: Option<B256>,
+    /// The header of the chain's first block, where its genesis file was given.
+    pub genesis: Option<Header>,
     /// Where witnesses come from, and blocks that the consensus client does not send.
     pub witnesses: Vec<WitnessSource>,
     /// The block that is trusted; `None` takes it from the first fork choice.
@@ -56,14 +57,14 @@ impl StatelessOptions {
         Self { chain, genesis: None, witnesses, anchor: None, ports: PortsOptions::default(), jwt }
     }
 
-    /// The rules of a genesis file, and the hash of its first block.
+    /// The rules of a genesis file, and the header of its first block.
     ///
     /// # Errors
     /// If the rules cannot be run.
-    pub fn of_genesis(genesis: &alloy_genesis::Genesis) -> anyhow::Result<(ChainSpec, B256)> {
+    pub fn of_genesis(genesis: &alloy_genesis::Genesis) -> anyhow::Result<(ChainSpec, Header)> {
         let chain = ChainSpec::from_config(&genesis.config)?;
         let first = Genesis::new(genesis, &chain)?;
-        Ok((chain, first.header.hash_slow()))
+        Ok((chain, first.header))
     }
 }
 
@@ -93,7 +94,8 @@ impl StatelessNode {
     /// If an address is taken, or the system has no threads.
     pub async fn start(options: StatelessOptions) -> anyhow::Result<Self> {
         let StatelessOptions { chain, witnesses, jwt, ports, .. } = options;
-        let blocks = Chain::new(witnesses.len(), options.genesis, options.anchor);
+        let genesis = options.genesis.map(SealedBlock::first);
+        let blocks = Chain::new(witnesses.len(), genesis, options.anchor);
         let metrics = Arc::<Metrics>::default();
         let shared = Stateless::start(chain, witnesses, blocks, metrics.clone())?;
         let condition = Arc::new(NodeCondition::new(PathBuf::new()));

@@ -50,6 +50,7 @@ mod schema;
 mod small_methods;
 mod soak;
 mod stateless;
+mod stateless_blocks;
 mod stateless_program;
 mod status;
 mod subscriptions;

@@ -261,3 +261,40 @@ fn what_no_source_gives_is_named_once_all_were_asked_for_a_while() {
     let words = format!("no source gives the witness of block 1 ({})", one.hash());
     assert_eq!(chain.lacking(at(26)).map(|lacking| lacking.to_string()), Some(words));
 }
+
+#[test]
+fn the_latest_block_is_the_one_that_the_chain_begins_with_until_there_is_a_head() {
+    let (first, now) = (first(), Instant::now());
+    assert!(Chain::new(1, None, None).latest().is_none());
+    let two = block(&block(&first, 1), 2);
+    let latest = |chain: &Chain| chain.latest().map(|(hash, header)| (hash, header.number));
+    let begun = Chain::new(1, Some(first.clone()), None);
+    assert_eq!(latest(&begun), Some((first.hash(), 0)));
+    let mut chain = Chain::new(1, Some(first.clone()), Some(two.hash()));
+    assert_eq!(latest(&chain), Some((first.hash(), 0)), "the anchor's header is not known");
+    assert_eq!(chain.block(&first.hash()).as_deref(), Some(&first));
+    assert_eq!(chain.canonical_range(0, 5), [Some(first.hash())]);
+    chain.add(two.clone(), now);
+    assert_eq!(latest(&chain), Some((two.hash(), 2)));
+    assert_eq!(chain.block(&two.hash()), Some(two.clone()));
+    let three = block(&two, 3);
+    chain.add(three.clone(), now);
+    chain.judge(&three, Ok(two.header.clone()));
+    assert_eq!(latest(&chain), Some((two.hash(), 2)), "it is no head yet");
+    let head_block_hash = three.hash();
+    let state = ForkchoiceState { head_block_hash, ..ForkchoiceState::default() };
+    assert_eq!(chain.choose(state, now).map(|status| status.status), Ok(Status::Valid));
+    assert_eq!(latest(&chain), Some((three.hash(), 3)));
+    let [one, two, three] = [first.hash(), two.hash(), three.hash()].map(Some);
+    for (start, most, expected) in [
+        (0, 9, &[one, None, two, three][..]),
+        (0, 2, &[one, None]),
+        (1, 2, &[None, two]),
+        (3, 1, &[three]),
+        (4, 1024, &[]),
+        (u64::MAX, u64::MAX, &[]),
+        (0, 0, &[]),
+    ] {
+        assert_eq!(chain.canonical_range(start, most), expected, "{start}, {most}");
+    }
+}

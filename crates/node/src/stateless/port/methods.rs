@@ -6,7 +6,7 @@ use std::time::Instant;
 use alloy_primitives::{B256, U64};
 use alloy_rpc_types_engine::ForkchoiceState;
 use alloy_rpc_types_eth::Header as RpcHeader;
-use engine_api::json::{Data, FixedData, ForkchoiceStateFields, Object};
+use engine_api::json::{Data, FixedData, ForkchoiceStateFields, Object, Quantity};
 use engine_api::{
     EXCHANGE_CAPABILITIES, EngineMethod, ForkchoiceUpdateResponse, GET_CLIENT_VERSION,
     PayloadStatus, Status,
@@ -17,11 +17,14 @@ use serde_json::{Value, json};
 
 use super::super::chain::{Anchor, Chain, NoAncestor};
 use super::StatelessApi;
+use crate::api::bodies::{bodies, check_bytes, check_range};
 use crate::api::{
     self, ClientVersion, NumberOrTag, client_name, our_version, payload, shown_block,
 };
 use crate::console::VERSION;
-use crate::limits::{BLOB_HASHES, CAPABILITIES, STATELESS_VERDICT_TIME};
+use crate::limits::{
+    BLOB_HASHES, BODIES, CAPABILITIES, STATELESS_BODIES_BYTES, STATELESS_VERDICT_TIME,
+};
 
 /// A method, and the function that answers it.
 #[derive(Clone, Copy)]
@@ -57,6 +60,15 @@ pub(crate) fn engine_rows() -> Vec<StatelessRow> {
         method: Method::new(name).quick().in_order(),
         call: Answered::Versioned(forkchoice, version),
     });
+    let by_hash = (1..).zip(["engine_getPayloadBodiesByHashV1", "engine_getPayloadBodiesByHashV2"]);
+    let by_range =
+        (1..).zip(["engine_getPayloadBodiesByRangeV1", "engine_getPayloadBodiesByRangeV2"]);
+    let bodies = |(version, name), call| StatelessRow {
+        method: Method::new(name),
+        call: Answered::Versioned(call, version),
+    };
+    let by_hash = by_hash.map(|one| bodies(one, bodies_by_hash));
+    let by_range = by_range.map(|one| bodies(one, bodies_by_range));
     let refused = versions(EngineMethod::GetPayload).map(|(name, _)| quick(name, no_payload));
     let others = [
         quick(EXCHANGE_CAPABILITIES, capabilities),
@@ -76,7 +88,8 @@ pub(crate) fn engine_rows() -> Vec<StatelessRow> {
             Json::of(&Value::Null)
         }),
     ];
-    new_payload.chain(choices).chain(refused).chain(others).collect()
+    let bodies = by_hash.chain(by_range);
+    new_payload.chain(choices).chain(refused).chain(bodies).chain(others).collect()
 }
 
 /// The methods of every port.
@@ -93,7 +106,7 @@ pub(crate) const ROWS: &[StatelessRow] = &[
     }),
     method("eth_getBlockByNumber", |api, mut params| {
         let id: NumberOrTag = params.next("block")?;
-        let hash = named(&api.shared.chain(), id);
+        let hash = named(&api.shared.chain(), id)?;
         whole(api, hash, params)
     }),
     method("eth_getHeaderByHash", |api, mut params| {
@@ -102,7 +115,7 @@ pub(crate) const ROWS: &[StatelessRow] = &[
     }),
     method("eth_getHeaderByNumber", |api, mut params| {
         let id: NumberOrTag = params.next("block")?;
-        let hash = named(&api.shared.chain(), id);
+        let hash = named(&api.shared.chain(), id)?;
         header(api, hash, params)
     }),
     quick("eth_syncing", syncing),
@@ -249,6 +262,34 @@ fn no_payload(_: &StatelessApi, mut params: Params<'_>) -> Result<Json, Error> {
     Err(Error::new(Code::UnknownPayload, NO_BUILDING))
 }
 
+/// `engine_getPayloadBodiesByHash`, of the blocks that are kept whole.
+fn bodies_by_hash(api: &StatelessApi, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
+    let hashes: Vec<FixedData<32>> = params.list("blockHashes", BODIES as usize)?;
+    params.end()?;
+    let hashes = hashes.into_iter().map(|hash| Some(hash.into())).collect();
+    bodies_of(api, hashes, version)
+}
+
+/// `engine_getPayloadBodiesByRange`, of the same blocks.
+fn bodies_by_range(api: &StatelessApi, mut params: Params<'_>, version: u8) -> Result<Json, Error> {
+    let Quantity(start) = params.next("start")?;
+    let Quantity(count) = params.next("count")?;
+    params.end()?;
+    check_range(start, count, BODIES)?;
+    let hashes = api.shared.chain().canonical_range(start, count);
+    bodies_of(api, hashes, version)
+}
+
+/// The bodies of these blocks. Access lists are not kept.
+fn bodies_of(api: &StatelessApi, hashes: Vec<Option<B256>>, version: u8) -> Result<Json, Error> {
+    let chain = api.shared.chain();
+    let blocks: Vec<_> = hashes.into_iter().map(|hash| chain.block(&hash?)).collect();
+    drop(chain);
+    let bytes = blocks.iter().flatten().map(|block| block.rlp_bytes()).sum();
+    check_bytes(bytes, STATELESS_BODIES_BYTES)?;
+    bodies(blocks.iter().map(|block| Some((&**block.as_ref()?, None))), version)
+}
+
 /// `engine_getBlobsV2` and `V3`: `null`, as from any client that cannot serve blobs (osaka.md of
 /// execution-apis). Were they not offered, Prysm would complain of each column.
 fn no_blobs(_: &StatelessApi, mut params: Params<'_>) -> Result<Json, Error> {
@@ -306,21 +347,29 @@ pub(super) fn head(chain: &Chain) -> Option<(u64, B256)> {
     Some((chain.header(&hash)?.number, hash))
 }
 
-/// `eth_blockNumber`: 0 before there is a head, as other clients have it.
-fn block_number(api: &StatelessApi, params: Params<'_>) -> Result<Json, Error> {
-    params.end()?;
-    Json::of(&U64::from(head(&api.shared.chain()).map_or(0, |(number, _)| number)))
+/// The number of the latest block; 0 before one is known, as other clients have it.
+fn latest_number(chain: &Chain) -> u64 {
+    chain.latest().map_or(0, |(_, header)| header.number)
 }
 
-fn named(chain: &Chain, id: NumberOrTag) -> Option<B256> {
+/// `eth_blockNumber`.
+fn block_number(api: &StatelessApi, params: Params<'_>) -> Result<Json, Error> {
+    params.end()?;
+    Json::of(&U64::from(latest_number(&api.shared.chain())))
+}
+
+/// The block of a tag or a number. Every node has a latest block: before one is known that is an
+/// error, and not `null`.
+fn named(chain: &Chain, id: NumberOrTag) -> Result<Option<B256>, Error> {
     let heads = chain.heads();
-    match id {
+    Ok(match id {
         NumberOrTag::Number(number) => chain.canonical(number),
-        NumberOrTag::Latest => heads.head,
+        NumberOrTag::Earliest => chain.canonical(0),
+        NumberOrTag::Latest => Some(chain.latest().ok_or_else(no_head)?.0),
         NumberOrTag::Safe => heads.safe,
         NumberOrTag::Finalized => heads.finalized,
-        NumberOrTag::Earliest | NumberOrTag::Pending => None,
-    }
+        NumberOrTag::Pending => None,
+    })
 }
 
 /// A valid block with its transactions; an error where it is not kept whole.
@@ -370,7 +419,7 @@ fn syncing_of(chain: &Chain) -> Value {
     if chain.is_in_step() {
         return json!(false);
     }
-    let current = head(chain).map_or(0, |(number, _)| number);
+    let current = latest_number(chain);
     let number = U64::from(current);
     json!({
         "startingBlock": number,
@@ -428,7 +477,7 @@ fn status(api: &StatelessApi, params: Params<'_>) -> Result<Json, Error> {
     let syncing = match syncing_of(&chain) {
         Value::Bool(_) => json!(false),
         _ => json!({
-            "currentBlock": head(&chain).map_or(0, |(number, _)| number),
+            "currentBlock": latest_number(&chain),
             "highestBlock": chain.highest(),
         }),
     };
