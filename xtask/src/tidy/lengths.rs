@@ -12,7 +12,7 @@ const FILE_LINES: usize = 1000;
 /// Lines of a function from its name to its last brace: a screen.
 const FUNCTION_LINES: usize = 70;
 
-/// Characters in a line of a page in `docs`, tables aside.
+/// Characters in a line of a page, tables and code aside.
 const PAGE_LINE_CHARS: usize = 120;
 
 /// Lines of a report, which has the newest build alone.
@@ -75,7 +75,7 @@ pub(super) fn of_markdown(path: &str, text: &str) -> Vec<Problem> {
         problems.push(Problem::new(path, format!("{lines} lines, at most {REPORT_LINES}")));
     }
     let mut in_code = false;
-    for (index, line) in text.lines().enumerate().filter(|_| path.starts_with("docs/")) {
+    for (index, line) in text.lines().enumerate() {
         in_code ^= line.trim_start().starts_with("```");
         let chars = line.chars().count();
         if chars > PAGE_LINE_CHARS && !in_code && !line.starts_with('|') {
@@ -117,6 +117,7 @@ mod tests {
     fn pages_over_their_limits_are_named() {
         let long = "a".repeat(121);
         assert_eq!(of_markdown("docs/a.md", &long).len(), 1);
+        assert_eq!(of_markdown("README.md", &long).len(), 1);
         assert_eq!(of_markdown("docs/a.md", &format!("|{long}")).len(), 0);
         assert_eq!(of_markdown("docs/a.md", &format!("```\n{long}\n```")).len(), 0);
         assert_eq!(of_markdown("docs/reports/a.md", &"a\n".repeat(151)).len(), 1);
