@@ -252,9 +252,13 @@ pub(crate) const BLOCK_LOG_PAUSE: Duration = Duration::from_secs(1);
 /// How long `deponent status` waits for an answer, which takes some look-ups in the index.
 pub(crate) const STATUS_TIME: Duration = Duration::from_secs(5);
 
-/// How long the Engine API may be left uncalled before the log says so, and `/ready` is not: five
+/// How long no call may show a consensus client before the log says so, and `/ready` is not: five
 /// slots.
 pub(crate) const CLIENT_MISSING_TIME: Duration = Duration::from_secs(60);
+
+/// How long one that calls may send no block and no fork choice before the log says so, and
+/// `/ready` is not: ten slots, as geth waits.
+pub(crate) const CLIENT_IDLE_TIME: Duration = Duration::from_secs(120);
 
 /// How often the log says so then.
 pub(crate) const CLIENT_MISSING_PAUSE: Duration = Duration::from_secs(600);

@@ -11,7 +11,7 @@ use rpc::{Subscription, SubscriptionMethods};
 use serde_json::json;
 
 use crate::api::{self, Api, SUBSCRIPTIONS};
-use crate::observe::{Detail, NodeCondition};
+use crate::observe::{Detail, NodeCondition, Sign};
 use crate::page;
 use crate::rest;
 
@@ -28,9 +28,8 @@ impl Handler for Api {
     ) -> Result<Json, Error> {
         let (begun, found) = (Instant::now(), self.entry(method));
         // A port without the Engine API has none of its methods: no consensus client calls there.
-        let is_engine = found.is_some() && method.starts_with("engine_");
-        if let Some(condition) = self.condition.as_ref().filter(|_| is_engine) {
-            condition.called(method);
+        if found.is_some() {
+            self.shows_client(method, Sign::of(method, self.is_engine_port()));
         }
         let answer = match found {
             Some(found) => match self.forwarded(method, params) {
@@ -161,6 +160,13 @@ impl Api {
     /// nothing of where they are.
     fn told(&self, error: Error) -> Error {
         told(self.public_condition().map(|condition| &**condition), error)
+    }
+
+    /// Notes a call, if it shows a consensus client.
+    pub(crate) fn shows_client(&self, what: &str, sign: Option<Sign>) {
+        if let (Some(condition), Some(sign)) = (&self.condition, sign) {
+            condition.called(what, sign);
+        }
     }
 
     /// How the node is, of which the public port says less.

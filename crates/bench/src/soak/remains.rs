@@ -25,10 +25,11 @@ const FILES: [&str; 14] = [
 ];
 
 /// The warnings that troubles of ours bring about.
-const DESIGNED: [&str; 10] = [
+const DESIGNED: [&str; 11] = [
     "a block is missing, and the payloads after it wait",
     "the fork choice names a head that is not known",
     "no consensus client has called",
+    "the consensus client calls, but has sent no block and no fork choice",
     "the journal ends in a torn record",
     "an invalid block",
     "connections cut at shutdown",

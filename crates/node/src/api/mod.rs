@@ -417,6 +417,11 @@ impl Api {
         self.entry(EXCHANGE_CAPABILITIES).is_some()
     }
 
+    /// Whether it is the port of the Engine API: who calls there has the secret.
+    pub(crate) fn is_engine_port(&self) -> bool {
+        !self.is_local && self.offers_rest()
+    }
+
     pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.method.name == name)
     }

@@ -10,7 +10,7 @@ use engine::{ChainEvent, WitnessSize};
 use follow::HeadSource;
 
 use super::Observer;
-use crate::limits::{CLIENT_MISSING_PAUSE, CLIENT_MISSING_TIME};
+use crate::limits::{CLIENT_IDLE_TIME, CLIENT_MISSING_PAUSE, CLIENT_MISSING_TIME};
 
 /// A running node, as its ports and its observers know it.
 #[derive(Debug)]
@@ -32,12 +32,16 @@ struct ConsensusClient {
     /// The name that it gave itself: by `engine_getClientVersionV1`, or else as its User-Agent.
     name: Option<String>,
     has_told_version: bool,
+    /// Whether the log has said that it has called.
+    is_known: bool,
     last: Option<LastCall>,
-    /// When the log said last that no client calls, if it has since the last call.
-    warned: Option<Instant>,
+    /// Since when it is to send a block or a fork choice: since its last one, or since it is there.
+    awaited: Option<Instant>,
+    /// The lack that the log has told of, and when it did so last. Nothing once it is over.
+    warned: Option<(Lack, Instant)>,
 }
 
-/// The last call of the Engine API.
+/// The last call on a port of the Engine API that shows a consensus client.
 #[derive(Debug, Clone)]
 pub(crate) struct LastCall {
     pub(crate) at: Instant,
@@ -45,12 +49,48 @@ pub(crate) struct LastCall {
     pub(crate) method: String,
 }
 
+/// A call that shows a consensus client, by how much it shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sign {
+    /// It reads, such as by `eth_getBlockByNumber` where slots have no block.
+    Life,
+    /// It calls the Engine API.
+    Engine,
+    /// It sends a block, or a fork choice.
+    Update,
+}
+
+impl Sign {
+    /// The sign that a call of an offered method is, on the Engine API's own port or on another.
+    /// Methods of other namespaces are for provers and monitors, and all but the Engine API's are
+    /// for everybody on a Unix socket.
+    pub(crate) fn of(method: &str, is_engine_port: bool) -> Option<Self> {
+        let name = method.strip_prefix("engine_");
+        let is_update = |name: &str| {
+            ["newPayload", "forkchoiceUpdated"].iter().any(|update| name.starts_with(update))
+        };
+        match name {
+            Some(name) if is_update(name) => Some(Self::Update),
+            Some(_) => Some(Self::Engine),
+            None => (is_engine_port && method.starts_with("eth_")).then_some(Self::Life),
+        }
+    }
+}
+
+/// A thing that does not come from the consensus client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lack {
+    Calls,
+    /// It calls, but sends no block and no fork choice.
+    Updates,
+}
+
 /// A line of the log about the consensus client.
 #[derive(Debug, PartialEq, Eq)]
 enum ClientNews {
     First,
-    Back { after: Duration },
-    Missing { since: Duration, has_called: bool },
+    Back { lack: Lack, after: Duration },
+    Missing { lack: Lack, since: Duration, has_called: bool },
 }
 
 impl NodeCondition {
@@ -66,11 +106,11 @@ impl NodeCondition {
         }
     }
 
-    /// A call of the Engine API has come. The first one, and the first after a long pause, are
-    /// logged.
-    pub(crate) fn called(&self, method: &str) {
+    /// A call has come that shows a consensus client. The first one of the Engine API, and the
+    /// first after a long pause, are logged.
+    pub(crate) fn called(&self, method: &str, sign: Sign) {
         let mut client = self.client();
-        let news = client.called(method, self.started, Instant::now());
+        let news = client.called((method, sign), self.started, Instant::now());
         let name = client.name.clone();
         drop(client);
         let name = name.as_deref().unwrap_or("without a name");
@@ -78,9 +118,13 @@ impl NodeCondition {
             Some(ClientNews::First) => {
                 tracing::info!(name, method, "a consensus client has called for the first time");
             }
-            Some(ClientNews::Back { after }) => {
+            Some(ClientNews::Back { lack: Lack::Calls, after }) => {
                 let seconds = after.as_secs();
                 tracing::info!(name, method, seconds, "the consensus client calls again");
+            }
+            Some(ClientNews::Back { lack: Lack::Updates, after }) => {
+                let seconds = after.as_secs();
+                tracing::info!(name, method, seconds, "the consensus client leads again");
             }
             Some(ClientNews::Missing { .. }) | None => {}
         }
@@ -126,12 +170,17 @@ impl NodeCondition {
         self.has_chosen.load(Ordering::Relaxed)
     }
 
-    /// That no consensus client calls, once that is as long as it takes the log to say so.
+    /// That no consensus client calls, or that it sends nothing, once that is as long as it takes
+    /// the log to say so.
     pub(crate) fn client_missing(&self, now: Instant) -> Option<String> {
-        let silence = self.client().silence(self.started, now);
-        let seconds = silence.as_secs();
-        (silence >= CLIENT_MISSING_TIME)
-            .then(|| format!("no consensus client has called for {seconds} seconds"))
+        let (lack, since) = self.client().lack(self.started, now)?;
+        let seconds = since.as_secs();
+        Some(match lack {
+            Lack::Calls => format!("no consensus client has called for {seconds} seconds"),
+            Lack::Updates => format!(
+                "the consensus client has sent no block and no fork choice for {seconds} seconds"
+            ),
+        })
     }
 
     /// The head comes from here, and from no consensus client.
@@ -169,16 +218,31 @@ impl NodeCondition {
 }
 
 impl ConsensusClient {
-    fn called(&mut self, method: &str, started: Instant, now: Instant) -> Option<ClientNews> {
+    fn called(
+        &mut self,
+        (method, sign): (&str, Sign),
+        started: Instant,
+        now: Instant,
+    ) -> Option<ClientNews> {
         let before = self.last.replace(LastCall { at: now, method: method.to_owned() });
-        let was_missing = self.warned.take().is_some();
-        match before {
-            None => Some(ClientNews::First),
-            Some(before) if was_missing => {
-                let after = now.duration_since(before.at.max(started));
-                Some(ClientNews::Back { after })
-            }
-            Some(_) => None,
+        let is_what_lacked = |lack| lack == Lack::Calls || sign == Sign::Update;
+        let ended = self.warned.take_if(|(lack, _)| is_what_lacked(*lack)).map(|(lack, _)| lack);
+        let back = ended.map(|lack| {
+            let since = match lack {
+                Lack::Calls => before.as_ref().map(|before| before.at),
+                Lack::Updates => self.awaited,
+            };
+            ClientNews::Back { lack, after: now.duration_since(since.unwrap_or(started)) }
+        });
+        if before.is_none() || back.is_some() || sign == Sign::Update {
+            self.awaited = Some(now);
+        }
+        let was_known = self.is_known;
+        self.is_known |= sign >= Sign::Engine;
+        match (was_known, self.is_known) {
+            (false, true) => Some(ClientNews::First),
+            (false, false) => None,
+            _ => back,
         }
     }
 
@@ -187,16 +251,27 @@ impl ConsensusClient {
         now.duration_since(self.last.as_ref().map_or(started, |last| last.at))
     }
 
-    /// That no client calls: once after a minute, then seldom.
+    /// A thing that has not come for long, and for how long.
+    fn lack(&self, started: Instant, now: Instant) -> Option<(Lack, Duration)> {
+        let silence = self.silence(started, now);
+        if silence >= CLIENT_MISSING_TIME {
+            return Some((Lack::Calls, silence));
+        }
+        let idle = self.awaited.map(|awaited| now.duration_since(awaited));
+        idle.filter(|idle| *idle >= CLIENT_IDLE_TIME).map(|idle| (Lack::Updates, idle))
+    }
+
+    /// A thing that has not come for long: once, then seldom.
     fn missing(&mut self, started: Instant, now: Instant) -> Option<ClientNews> {
-        let since = self.silence(started, now);
-        let is_due =
-            self.warned.is_none_or(|warned| now.duration_since(warned) >= CLIENT_MISSING_PAUSE);
-        if since < CLIENT_MISSING_TIME || !is_due {
+        let (lack, since) = self.lack(started, now)?;
+        let is_said = self.warned.is_some_and(|(said, at)| {
+            said == lack && now.duration_since(at) < CLIENT_MISSING_PAUSE
+        });
+        if is_said {
             return None;
         }
-        self.warned = Some(now);
-        Some(ClientNews::Missing { since, has_called: self.last.is_some() })
+        self.warned = Some((lack, now));
+        Some(ClientNews::Missing { lack, since, has_called: self.last.is_some() })
     }
 }
 
@@ -231,20 +306,22 @@ impl Observer for ClientWatch {
             return;
         }
         let news = self.0.client().missing(self.0.started, Instant::now());
-        match news {
-            Some(ClientNews::Missing { since, has_called: true }) => {
-                let seconds = since.as_secs();
+        let Some(ClientNews::Missing { lack, since, has_called }) = news else { return };
+        let seconds = since.as_secs();
+        match (lack, has_called) {
+            (Lack::Calls, true) => {
                 tracing::warn!(seconds, "no consensus client has called: is it running?");
             }
-            Some(ClientNews::Missing { since, has_called: false }) => {
-                let seconds = since.as_secs();
-                tracing::warn!(
-                    seconds,
-                    "no consensus client has called since the start: is it running, and does it \
-                     have the address and the secret of the Engine API?"
-                );
-            }
-            _ => {}
+            (Lack::Calls, false) => tracing::warn!(
+                seconds,
+                "no consensus client has called since the start: is it running, and does it have \
+                 the address and the secret of the Engine API?"
+            ),
+            (Lack::Updates, _) => tracing::warn!(
+                seconds,
+                "the consensus client calls, but has sent no block and no fork choice: is it in \
+                 step with its network?"
+            ),
         }
     }
 }
@@ -253,38 +330,124 @@ impl Observer for ClientWatch {
 mod tests {
     use super::*;
 
+    /// A client on a clock of its own, which starts with it.
+    struct Timed {
+        start: Instant,
+        client: ConsensusClient,
+    }
+
+    impl Timed {
+        fn new() -> Self {
+            Self { start: Instant::now(), client: ConsensusClient::default() }
+        }
+
+        fn at(&self, seconds: u64) -> Instant {
+            self.start + Duration::from_secs(seconds)
+        }
+
+        fn missing(&mut self, seconds: u64) -> Option<ClientNews> {
+            self.client.missing(self.start, self.at(seconds))
+        }
+
+        fn called(&mut self, method: &str, seconds: u64) -> Option<ClientNews> {
+            let sign = Sign::of(method, true).expect("it shows a client");
+            self.client.called((method, sign), self.start, self.at(seconds))
+        }
+    }
+
+    fn missing(lack: Lack, seconds: u64, has_called: bool) -> Option<ClientNews> {
+        Some(ClientNews::Missing { lack, since: Duration::from_secs(seconds), has_called })
+    }
+
+    fn back(lack: Lack, seconds: u64) -> Option<ClientNews> {
+        Some(ClientNews::Back { lack, after: Duration::from_secs(seconds) })
+    }
+
     #[test]
     fn a_missing_client_is_said_once_then_seldom_and_so_is_that_it_is_back() {
-        let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
-        let missing = |seconds, has_called| {
-            Some(ClientNews::Missing { since: Duration::from_secs(seconds), has_called })
-        };
-        let mut client = ConsensusClient::default();
-        assert_eq!(client.missing(start, at(59)), None);
-        assert_eq!(client.missing(start, at(60)), missing(60, false));
-        assert_eq!(client.missing(start, at(61)), None);
-        assert_eq!(client.missing(start, at(660)), missing(660, false));
-        assert_eq!(client.called("engine_a", start, at(700)), Some(ClientNews::First));
-        assert_eq!(client.called("engine_a", start, at(712)), None);
-        assert_eq!(client.missing(start, at(771)), None);
-        assert_eq!(client.missing(start, at(772)), missing(60, true));
-        let back = ClientNews::Back { after: Duration::from_secs(88) };
-        assert_eq!(client.called("engine_b", start, at(800)), Some(back));
-        assert_eq!(client.called("engine_b", start, at(801)), None);
-        assert_eq!(client.last.expect("it has called").method, "engine_b");
+        let mut client = Timed::new();
+        assert_eq!(client.missing(59), None);
+        assert_eq!(client.missing(60), missing(Lack::Calls, 60, false));
+        assert_eq!(client.missing(61), None);
+        assert_eq!(client.missing(660), missing(Lack::Calls, 660, false));
+        assert_eq!(client.called("engine_newPayloadV4", 700), Some(ClientNews::First));
+        assert_eq!(client.called("engine_forkchoiceUpdatedV3", 712), None);
+        assert_eq!(client.missing(771), None);
+        assert_eq!(client.missing(772), missing(Lack::Calls, 60, true));
+        assert_eq!(client.called("engine_newPayloadV4", 800), back(Lack::Calls, 88));
+        assert_eq!(client.called("engine_getPayloadV4", 801), None);
+        assert_eq!(client.client.last.expect("it has called").method, "engine_getPayloadV4");
+    }
+
+    /// As Prysm does in each slot that has no block.
+    #[test]
+    fn a_client_that_only_reads_is_not_missing_but_sends_nothing() {
+        let mut client = Timed::new();
+        assert_eq!(client.called("engine_forkchoiceUpdatedV3", 0), Some(ClientNews::First));
+        for seconds in (12..120).step_by(12) {
+            assert_eq!(client.called("eth_getBlockByNumber", seconds), None);
+            assert_eq!(client.missing(seconds + 11), None);
+        }
+        assert_eq!(client.missing(120), missing(Lack::Updates, 120, true));
+        assert_eq!(client.called("eth_getBlockByNumber", 121), None);
+        assert_eq!(client.called("engine_exchangeCapabilities", 122), None);
+        assert_eq!(client.missing(123), None);
+        // It ends, which is another fault.
+        assert_eq!(client.missing(182), missing(Lack::Calls, 60, true));
+        assert_eq!(client.called("eth_chainId", 190), back(Lack::Calls, 68));
+        // And has two minutes again for its first block.
+        assert_eq!(client.missing(249), None);
+        assert_eq!(client.called("eth_chainId", 249), None);
+        assert_eq!(client.missing(308), None);
+        assert_eq!(client.called("eth_chainId", 308), None);
+        assert_eq!(client.missing(310), missing(Lack::Updates, 120, true));
+        assert_eq!(client.called("engine_newPayloadV4", 320), back(Lack::Updates, 130));
+        assert_eq!(client.missing(321), None);
+    }
+
+    /// A client that has called nothing of the Engine API yet is not announced as one.
+    #[test]
+    fn one_that_reads_is_a_sign_of_life_and_no_first_call() {
+        let mut client = Timed::new();
+        assert_eq!(client.called("eth_chainId", 1), None);
+        assert_eq!(client.missing(60), None);
+        assert_eq!(client.missing(61), missing(Lack::Calls, 60, true));
+        assert_eq!(client.called("eth_chainId", 70), None);
+        assert_eq!(client.called("engine_exchangeCapabilities", 71), Some(ClientNews::First));
+    }
+
+    #[test]
+    fn a_call_shows_a_client_by_its_method_and_its_port() {
+        for is_engine_port in [true, false] {
+            let of = |method| Sign::of(method, is_engine_port);
+            assert_eq!(of("engine_newPayloadWithWitnessV4"), Some(Sign::Update));
+            assert_eq!(of("engine_forkchoiceUpdatedV1"), Some(Sign::Update));
+            assert_eq!(of("engine_getPayloadV5"), Some(Sign::Engine));
+            assert_eq!(of("eth_getLogs"), is_engine_port.then_some(Sign::Life));
+            for other in ["deponent_status", "debug_executionWitness", "net_version"] {
+                assert_eq!(of(other), None, "{other}");
+            }
+        }
     }
 
     #[test]
     fn a_node_is_ready_as_long_as_the_log_has_not_missed_the_client() {
         let condition = NodeCondition::new(PathBuf::new());
-        condition.called("engine_a");
-        let last = condition.last_call().1.expect("it has called").at;
-        let missing = |seconds| condition.client_missing(last + Duration::from_secs(seconds));
-        assert_eq!(missing(59), None);
-        assert_eq!(missing(60).as_deref(), Some("no consensus client has called for 60 seconds"));
-        condition.called("engine_b");
+        let in_seconds = |seconds| {
+            let last = condition.last_call().1.expect("it has called").at;
+            condition.client_missing(last + Duration::from_secs(seconds))
+        };
+        condition.called("engine_newPayloadV4", Sign::Update);
+        assert_eq!(in_seconds(59), None);
+        let silent = "no consensus client has called for 60 seconds";
+        assert_eq!(in_seconds(60).as_deref(), Some(silent));
+        condition.called("eth_getBlockByNumber", Sign::Life);
         assert_eq!(condition.client_missing(Instant::now()), None);
+        let mut client = condition.client();
+        client.awaited = client.awaited.and_then(|since| since.checked_sub(CLIENT_IDLE_TIME));
+        drop(client);
+        let idle = "the consensus client has sent no block and no fork choice for 120 seconds";
+        assert_eq!(in_seconds(0).as_deref(), Some(idle));
     }
 
     #[test]

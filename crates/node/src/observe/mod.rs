@@ -7,7 +7,7 @@ mod slow_blocks;
 use engine::{ChainEvent, WitnessSize};
 
 pub(crate) use block_log::{Age, BlockLog, megabytes, mgas_per_s, rounded, short};
-pub(crate) use condition::{ClientWatch, Detail, NodeCondition};
+pub(crate) use condition::{ClientWatch, Detail, NodeCondition, Sign};
 pub(crate) use slow_blocks::SlowBlocks;
 
 /// A consumer of events. It is called on the thread of the feed, in the order of the events, after

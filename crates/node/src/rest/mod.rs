@@ -29,6 +29,7 @@ use rpc::{Pieces, quote};
 use serde_json::json;
 
 use crate::api::{Api, our_version, sync_status_of};
+use crate::observe::Sign;
 
 pub(crate) use payloads::payload;
 pub(crate) use problem::{Problem, ProblemKind};
@@ -41,19 +42,31 @@ pub(crate) fn answer(api: &Api, request: Request) -> Response {
     tracing::debug!(method = %request.method, path = quote(&request.path), ?client, "REST");
     // Provers and monitors read; a consensus client brings blocks and chooses heads.
     let name = endpoint(&request.path);
-    let is_driving = request.method == Method::POST
-        && matches!(name, "payloads" | "payloads/witness" | "forkchoice");
-    if let Some(condition) = api.condition.as_ref().filter(|_| is_driving) {
+    let sign = sign(&request, name, api.is_engine_port());
+    if let Some(condition) = api.condition.as_ref().filter(|_| sign == Some(Sign::Update)) {
         let client = client.or_else(|| request.headers.get(USER_AGENT));
         if let Some(Ok(client)) = client.map(HeaderValue::to_str) {
             condition.user_agent(client);
         }
-        condition.called(&quote(&request.path));
     }
+    api.shows_client(&quote(&request.path), sign);
     let begun = Instant::now();
     let response = route(api, &request).unwrap_or_else(Problem::response);
     api.metrics.requested(name, begun.elapsed(), response.status);
     response
+}
+
+/// The sign of a consensus client that a request for the endpoint with this name is, on the Engine
+/// API's own port or on a Unix socket. Witnesses are read by provers.
+pub(crate) fn sign(request: &Request, name: &str, is_engine_port: bool) -> Option<Sign> {
+    let is_post = request.method == Method::POST;
+    match name {
+        "payloads" | "payloads/witness" | "forkchoice" if is_post => Some(Sign::Update),
+        "payloads/id" | "bodies" | "blobs" | "capabilities" | "syncstatus" | "identity" => {
+            is_engine_port.then_some(Sign::Life)
+        }
+        _ => None,
+    }
 }
 
 /// The name of what is at a path.

@@ -132,7 +132,7 @@ impl StatelessNode {
             node.websocket_addr = Some(node.ports.listen(address, public, api).await?);
         }
         if let Some(path) = ports.ipc {
-            let api = api(true).only(&ports.ipc_offered);
+            let api = api(true).local().only(&ports.ipc_offered);
             node.ports.serve(bind_socket(&path)?, trusted, api);
             node.ipc_path = Some(path);
         }

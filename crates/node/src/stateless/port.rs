@@ -13,7 +13,7 @@ use rpc::{Error, Handler, Json, Method, Params, RawValue};
 use super::work::Stateless;
 use crate::api::Offered;
 use crate::metrics::Metrics;
-use crate::observe::NodeCondition;
+use crate::observe::{NodeCondition, Sign};
 use crate::port::probe;
 use methods::{Answered, ROWS, StatelessRow, engine_rows, not_found, why_not_ready};
 
@@ -26,6 +26,8 @@ pub(crate) struct StatelessApi {
     methods: Vec<Method>,
     /// Whether it has the Engine API.
     is_engine: bool,
+    /// Whether it is a Unix socket's.
+    is_local: bool,
 }
 
 impl StatelessApi {
@@ -39,7 +41,17 @@ impl StatelessApi {
         let mut rows = if is_engine { engine_rows() } else { Vec::new() };
         rows.extend(ROWS);
         let methods = rows.iter().map(|row| row.method).collect();
-        Self { shared, condition, metrics, rows, methods, is_engine }
+        Self { shared, condition, metrics, rows, methods, is_engine, is_local: false }
+    }
+
+    /// The same, on a Unix socket.
+    pub(crate) fn local(self) -> Self {
+        Self { is_local: true, ..self }
+    }
+
+    /// Whether it is the port of the Engine API: who calls there has the secret.
+    const fn is_engine_port(&self) -> bool {
+        self.is_engine && !self.is_local
     }
 
     /// Those of its methods that are offered.
@@ -65,8 +77,10 @@ impl Handler for StatelessApi {
     fn call(&self, method: &str, params: Option<&RawValue>) -> Result<Json, Error> {
         let begun = Instant::now();
         let found = self.rows.iter().find(|row| row.method.name == method);
-        if found.is_some() && method.starts_with("engine_") {
-            self.condition.called(method);
+        if found.is_some()
+            && let Some(sign) = Sign::of(method, self.is_engine_port())
+        {
+            self.condition.called(method, sign);
         }
         let answer = match found.map(|row| row.call) {
             Some(Answered::Plain(call)) => Params::of(params).and_then(|params| call(self, params)),

@@ -720,6 +720,30 @@ async fn a_user_agent_names_the_consensus_client_with_calls_of_one_alone() {
     assert_eq!(status["consensusClient"]["name"], "beacon/2", "{status}");
 }
 
+/// Prysm asks for blocks by `eth_*` in slots without one, and makes no call of the Engine API then.
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_on_the_engine_port_alone_are_signs_of_life_of_the_consensus_client() {
+    let mut node = TestNode::start(genesis_of_osaka()).await;
+    let latest = json!(["latest", false]);
+    let mut local = node.unix_client().await;
+    // Everybody reads there.
+    local.call::<Value>("eth_getBlockByNumber", latest.clone()).await.expect("a block");
+    node.public("eth_getBlockByNumber", latest.clone()).await.expect("a block");
+    let status = node.ok("deponent_status", json!([])).await;
+    assert_eq!(status["consensusClient"], Value::Null, "{status}");
+    node.ok("eth_getBlockByNumber", latest).await;
+    let status = node.ok("deponent_status", json!([])).await;
+    assert_eq!(status["consensusClient"]["method"], "eth_getBlockByNumber", "{status}");
+    let path = "/engine/v1/capabilities";
+    let reply = node.engine.request(Method::GET, path, HeaderMap::new(), Vec::new()).await;
+    assert_eq!(reply.expect("an answer").status, StatusCode::OK);
+    let status = node.ok("deponent_status", json!([])).await;
+    assert_eq!(status["consensusClient"]["method"], path, "{status}");
+    local.call::<Value>("engine_exchangeCapabilities", json!([[]])).await.expect("names");
+    let status = node.ok("deponent_status", json!([])).await;
+    assert_eq!(status["consensusClient"]["method"], "engine_exchangeCapabilities", "{status}");
+}
+
 /// The answer to `engine_getSyncStatus`, which is the same twice: a number and a hash.
 async fn sync_status(node: &mut TestNode) -> (u64, Value) {
     let status = node.ok("engine_getSyncStatus", json!([])).await;

@@ -18,6 +18,7 @@ use deponent_node::demo::World;
 use deponent_node::{Node, NodeOptions, StatelessNode, StatelessOptions, WitnessSource};
 use engine_api::NewPayload;
 use execution::{ChainSpec, SealedBlock};
+use rpc::rest::{HeaderMap, Method, StatusCode};
 use rpc::{Client, Code, Error, Handler, Json, JwtSecret, Limits, RawValue, ServerOptions, serve};
 use serde_json::{Value, json};
 use witness::Witness;
@@ -208,6 +209,21 @@ async fn source_of(witnesses: BTreeMap<String, Value>) -> String {
         method => Err(Error::method_not_found(method)),
     })
     .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_on_its_engine_port_alone_show_the_consensus_client() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("UTF-8");
+    let mut node = StatelessTest::start(&genesis_of_osaka(), &[path]).await;
+    node.public("eth_chainId", json!([])).await.expect("an answer");
+    assert_eq!(node.status().await["consensusClient"], Value::Null);
+    node.call("eth_chainId", json!([])).await.expect("an answer");
+    assert_eq!(node.status().await["consensusClient"]["method"], "eth_chainId");
+    let path = "/engine/v1/identity";
+    let reply = node.engine.request(Method::GET, path, HeaderMap::new(), Vec::new()).await;
+    assert_eq!(reply.expect("an answer").status, StatusCode::OK);
+    assert_eq!(node.status().await["consensusClient"]["method"], path);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -38,8 +38,8 @@ async fn status_says_how_a_node_is_or_that_there_is_none() {
     let mut head = node.head().await;
     for _ in 0..3 {
         let hash = node.add(&head, json!([]), json!([])).await;
-        node.choose(&hash, false).await;
         head = node.block(&hash).await;
+        node.choose(&hash, false).await;
     }
     let shown = text(status(dir.path(), &[]));
     let hash = head["hash"].as_str().expect("a hash");

@@ -42,11 +42,7 @@ const STATELESS_BEACON_WORDS: [(&str, &str); 1] = [(
 )];
 
 /// As [`BEACON_WORDS`], of the node.
-const NODE_WORDS: [(&str, &str); 4] = [
-    (
-        "no consensus client has called",
-        "no slot had a block: a beacon node has nothing to say then",
-    ),
+const NODE_WORDS: [(&str, &str); 3] = [
     ("a source of witnesses fails", "a scenario has taken it away"),
     ("the head was set by hand", "a scenario moves the head back"),
     ("no build has the id", "a scenario has killed it between a build and the request for it"),

@@ -12,14 +12,15 @@ use super::StatelessApi;
 use super::methods::{NO_BUILDING, choose, judge, sync_status_of};
 use crate::api::our_version;
 use crate::rest::{
-    Problem, ProblemKind, endpoint, fork, get, json_body, not_stored, payload, post, ssz, ssz_body,
+    Problem, ProblemKind, endpoint, fork, get, json_body, not_stored, payload, post, sign, ssz,
+    ssz_body,
 };
 
 /// Answers one request.
 pub(crate) fn answer(api: &StatelessApi, request: &Request) -> Response {
     let (begun, name) = (Instant::now(), endpoint(&request.path));
-    if matches!(name, "payloads" | "forkchoice") {
-        api.condition.called(&quote(&request.path));
+    if let Some(sign) = sign(request, name, api.is_engine_port()) {
+        api.condition.called(&quote(&request.path), sign);
     }
     let response = route(api, request).unwrap_or_else(Problem::response);
     api.metrics.requested(name, begun.elapsed(), response.status);
