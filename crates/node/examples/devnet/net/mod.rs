@@ -87,6 +87,8 @@ pub(crate) struct Net {
     traffic: Vec<Traffic>,
     /// Number of the newest block that was checked.
     checked: u64,
+    /// Number and hash of the block that was final then.
+    kept: Option<(u64, Value)>,
     begun: Instant,
 }
 
@@ -101,6 +103,7 @@ impl Net {
             waiting: Vec::new(),
             traffic: Vec::new(),
             checked: 0,
+            kept: None,
             begun: Instant::now(),
             options,
         };
@@ -309,7 +312,8 @@ impl Net {
         Ok(())
     }
 
-    /// Checks each block since the last call: it has transactions, and all pairs have it.
+    /// Checks each block since the last call: it has transactions, and all pairs have it. The
+    /// block that was final then is so still.
     async fn check_chain(&mut self) -> anyhow::Result<()> {
         self.settle().await?;
         let (head, _) = self.pairs[0].block("latest").await?;
@@ -331,6 +335,16 @@ impl Net {
         }
         self.say(format!("blocks {} to {head}: {found}", self.checked + 1));
         ensure!(found.is_full(), "too many blocks without a transaction: {:?}", found.empty);
+        if let Some((number, hash)) = &self.kept {
+            for (pair, _) in pairs.iter().filter(|(_, oldest)| number >= oldest) {
+                let now = pair.hash(*number).await?;
+                ensure!(now == *hash, "block {number} of {} was final: {hash}, {now}", pair.name);
+            }
+        }
+        let (number, hash) = self.pairs[0].block("finalized").await?;
+        let before = self.kept.as_ref().map_or(0, |(number, _)| *number);
+        ensure!(number >= before, "block {before} was final, and {number} is now");
+        self.kept = Some((number, json!(hash)));
         self.checked = head;
         Ok(())
     }

@@ -1,13 +1,14 @@
 //! A beacon node of Prysm with the node of ours that executes for it, and its validators.
 
 use std::fmt;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use alloy_primitives::{B256, U64};
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use rpc::rest::{HeaderMap, Method, StatusCode};
 use rpc::{Client, JwtSecret};
 use serde_json::{Value, json};
@@ -25,7 +26,9 @@ const SECRET: &str = "jwt.hex";
 /// The address that validators ask fees for.
 const FEES: &str = "0x00000000000000000000000000000000000000fe";
 
-/// Ports of 127.0.0.1 that were free.
+/// Ports of 127.0.0.1 that were free. Nobody else is to get one while its program is away for
+/// minutes, so they lie below those that the system gives to whoever asks for any, which begin at
+/// 32,768.
 #[derive(Debug)]
 struct Ports {
     engine: u16,
@@ -36,14 +39,36 @@ struct Ports {
     peers: u16,
 }
 
+/// The ports among which such ones are looked for.
+const OWN_PORTS: Range<u32> = 12_000..32_000;
+/// Ports that this process has looked at.
+static LOOKED_AT: AtomicU32 = AtomicU32::new(0);
+
+/// A port that is free, and that no other process which looks in this way takes at the same time.
+fn free_port() -> anyhow::Result<u16> {
+    let count = OWN_PORTS.end - OWN_PORTS.start;
+    let first = std::process::id().wrapping_mul(7919) % count;
+    for _ in 0..count {
+        let at = (first + LOOKED_AT.fetch_add(1, Ordering::Relaxed)) % count;
+        let port = u16::try_from(OWN_PORTS.start + at)?;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok()
+            && UdpSocket::bind(("127.0.0.1", port)).is_ok()
+        {
+            return Ok(port);
+        }
+    }
+    bail!("no port from {} to {} is free", OWN_PORTS.start, OWN_PORTS.end)
+}
+
 impl Ports {
     fn find() -> anyhow::Result<Self> {
-        let held: std::io::Result<Vec<_>> =
-            (0..5).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect();
-        let ports: std::io::Result<Vec<_>> =
-            held?.iter().map(|port| Ok(port.local_addr()?.port())).collect();
-        let [engine, http, grpc, rest, peers] = ports?[..] else { unreachable!("five were held") };
-        Ok(Self { engine, http, grpc, rest, peers })
+        Ok(Self {
+            engine: free_port()?,
+            http: free_port()?,
+            grpc: free_port()?,
+            rest: free_port()?,
+            peers: free_port()?,
+        })
     }
 }
 

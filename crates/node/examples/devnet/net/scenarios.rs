@@ -38,9 +38,11 @@ pub(crate) const SCENARIOS: [(&str, &str, Act); 11] = [
     ("beacon-stopped", "the beacon node of b is ended (SIGTERM) for 40 slots", |net| {
         Box::pin(away(net, Away::BeaconStopped))
     }),
-    ("kills", "nodes and beacon nodes of both pairs are killed (SIGKILL)", |net| {
-        Box::pin(kills(net))
-    }),
+    (
+        "kills",
+        "nodes and beacon nodes of both pairs are killed (SIGKILL); b for 40 slots at the end",
+        |net| Box::pin(kills(net)),
+    ),
     ("moved-back", "the heads of both nodes are moved back by hand", |net| {
         Box::pin(moved_back(net))
     }),
@@ -110,10 +112,7 @@ async fn away(net: &mut Net, of: Away) -> anyhow::Result<()> {
         Away::NodeStopped => drop(pair.node.stop().await?),
         Away::BeaconStopped => drop(pair.beacon.stop().await?),
     }
-    wait_slots(net, AWAY).await?;
-    let after = net.pairs[0].finalized().await?;
-    net.say(format!("{AWAY} slots later, from epoch {before} to {after} finalized by the other"));
-    ensure!(after > before, "finality has not advanced");
+    stay_away(net, before).await?;
     let back = Instant::now();
     match of {
         Away::NodeFrozen => net.pairs[1].node.signal(Signal::CONT)?,
@@ -134,6 +133,18 @@ async fn away(net: &mut Net, of: Away) -> anyhow::Result<()> {
     net.finalize(1).await
 }
 
+/// Lets 40 slots go by, in which the first pair finalizes more than the epoch of before.
+async fn stay_away(net: &mut Net, before: u64) -> anyhow::Result<()> {
+    wait_slots(net, AWAY).await?;
+    let after = net.pairs[0].finalized().await?;
+    let epoch = net.pairs[0].beacon_head().await?.0 / SLOTS;
+    net.say(format!(
+        "{AWAY} slots later, in epoch {epoch}: from epoch {before} to {after} finalized meanwhile"
+    ));
+    ensure!(after > before, "finality has not advanced");
+    Ok(())
+}
+
 /// Waits until the first pair has seen so many slots go by.
 async fn wait_slots(net: &mut Net, slots: u64) -> anyhow::Result<()> {
     let (slot, _) = net.pairs[0].beacon_head().await?;
@@ -141,7 +152,7 @@ async fn wait_slots(net: &mut Net, slots: u64) -> anyhow::Result<()> {
         .await
 }
 
-/// Kills each node, then each beacon node, then a whole pair.
+/// Kills each node, then each beacon node, then a whole pair, which stays away.
 async fn kills(net: &mut Net) -> anyhow::Result<()> {
     // A beacon node that syncs takes part in no gossip, so the other would be alone.
     net.join("c").await?;
@@ -166,6 +177,10 @@ async fn kills(net: &mut Net) -> anyhow::Result<()> {
         }
         if node {
             pair.node.kill()?;
+        }
+        if node && beacon {
+            let before = net.pairs[0].finalized().await?;
+            stay_away(net, before).await?;
         }
         let back = Instant::now();
         if node {
