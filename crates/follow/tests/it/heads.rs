@@ -84,7 +84,9 @@ async fn a_newer_head_does_not_wait_for_the_one_before() {
     source.stop().await;
     let named = named.lock().unwrap().clone();
     assert!(named.iter().all(|count| *count < 30), "{named:?}");
+    // The last one may have been named while it was stopped.
     let target = engine.missing().unwrap().expect("a block is missing").hash;
-    assert_eq!(target, blocks[(10 + named.len()).min(39)].hash());
+    let last = (10 + named.len()).min(39);
+    assert!(blocks[last - 1..=last].iter().any(|block| block.hash() == target), "{named:?}");
     backfill.stop().await;
 }
