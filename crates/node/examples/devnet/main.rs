@@ -67,7 +67,7 @@ fn main() -> anyhow::Result<()> {
                 outcome = net::run(options, &names) => outcome,
                 // The programs are killed on the way out.
                 _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted"),
-            _ = told.recv() => anyhow::bail!("told to end"),
+                _ = told.recv() => anyhow::bail!("told to end"),
             }
         })
         // A failure leaves the temporary files too.

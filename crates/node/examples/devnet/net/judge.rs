@@ -11,7 +11,7 @@ use super::pair::Pair;
 
 /// Parts of warnings and errors of a beacon node that are not about its execution client, or are
 /// as they should be, each with the reason.
-const BEACON_WORDS: [(&str, &str); 12] = [
+const BEACON_WORDS: [(&str, &str); 16] = [
     (r#""prefix":"p2p""#, "a network of few peers, some of which are away"),
     ("Running on custom Ethereum network", "the configuration is a file"),
     ("Disabled feature flag", "QUIC is off"),
@@ -21,14 +21,27 @@ const BEACON_WORDS: [(&str, &str); 12] = [
     ("could not check if block arrived early", "it starts before the genesis"),
     ("Voting period before genesis", "votes on deposits begin after the follow distance"),
     ("Failed to fetch data column sidecars", "peers have not had them yet; it asks again"),
+    ("Data columns still missing at slot end", "the block came late, and its columns after it"),
     ("committee cache size", "it was behind, and has caught up"),
+    ("Fail to build block: node is syncing", "it was behind, and is asked for blocks meanwhile"),
+    (
+        "not descendant of finalized checkpoint",
+        "it begins at its justified checkpoint again, and its own fork choice lacks ancestors of a \
+         block; it asks for them again",
+    ),
     ("context canceled", OVER),
     ("context deadline exceeded", OVER),
+    (
+        "could not process execution data: invalid payload timestamp",
+        "it notes a payload for the slot after the one in which the answer came, and not for the \
+         one that it had asked for",
+    ),
 ];
 
 /// A beacon node ends what it has begun, its own requests too, when the block has come another way
 /// or the slot is over. A call that its execution client does not answer in time is `timeout from
-/// http.Client`, and a fault.
+/// http.Client`, and a fault. One that ends with the slot is so too, and [`is_late`] tells them
+/// apart.
 const OVER: &str = "it ended its own work: the block was there, or the slot was over";
 
 /// An error of a beacon node while the chain has fewer blocks than the follow distance: no deposit
@@ -101,11 +114,20 @@ fn reason(line: &str, known: &[(&str, &'static str)]) -> Option<&'static str> {
     known.iter().find(|(part, _)| line.contains(part)).map(|(_, reason)| *reason)
 }
 
+/// Whether a line is about a block whose slot was over before it was built.
+fn is_late(fields: &Value, slot_seconds: u64) -> bool {
+    let nanoseconds = fields["sinceSlotStartTime"].as_u64();
+    nanoseconds.is_some_and(|since| since >= slot_seconds * 1_000_000_000)
+}
+
 fn reason_of_beacon(line: &str, pair: &Pair) -> Option<&'static str> {
     let fields: Value = serde_json::from_str(line).unwrap_or_default();
     let is_young = |number: u64| line.contains(YOUNG) && number <= FOLLOW_DISTANCE;
     if fields["lastBlockNumber"].as_u64().is_some_and(is_young) {
         return Some("the chain has fewer blocks than the follow distance");
+    }
+    if is_late(&fields, pair.slot_seconds()) {
+        return Some(OVER);
     }
     let more = pair.is_stateless().then(|| reason(line, &STATELESS_BEACON_WORDS)).flatten();
     more.or_else(|| reason(line, &BEACON_WORDS))
@@ -164,5 +186,23 @@ impl fmt::Display for Blocks {
         let Self { blocks, withdrawals, .. } = self;
         write!(f, "{blocks}, the same everywhere; by type {types}; {withdrawals} withdrawals")?;
         write!(f, "; without a transaction: {:?}", self.empty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_without_an_answer_is_excused_where_its_slot_was_over() {
+        let words = "Could not get local payload: timeout from http.Client";
+        let since = |nanoseconds: u64| {
+            let line = serde_json::json!({"error": words, "sinceSlotStartTime": nanoseconds});
+            is_late(&line, 2)
+        };
+        assert!(since(2_059_098_688));
+        assert!(!since(1_900_000_000));
+        assert!(!is_late(&serde_json::json!({"error": words}), 2));
+        assert!(reason(words, &BEACON_WORDS).is_none());
     }
 }

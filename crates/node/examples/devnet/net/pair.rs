@@ -172,6 +172,11 @@ impl Pair {
         Ok(text(&self.folder.join(EXECUTION).join("deponent.ipc"))?.into())
     }
 
+    /// Seconds of a slot.
+    pub(crate) const fn slot_seconds(&self) -> u64 {
+        self.chain.slot_seconds
+    }
+
     /// Starts the node.
     pub(crate) fn start_node(&mut self) -> anyhow::Result<()> {
         let Ports { engine, http, .. } = self.ports;

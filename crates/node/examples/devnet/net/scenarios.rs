@@ -159,6 +159,10 @@ async fn kills(net: &mut Net) -> anyhow::Result<()> {
     for (index, node, beacon) in
         [(1, true, false), (0, true, false), (1, false, true), (0, false, true), (1, true, true)]
     {
+        if node && beacon {
+            // Without the beacon node of a nothing was justified, and two epochs have to be again.
+            net.finalize(1).await?;
+        }
         net.settle().await?;
         let name = net.pairs[index].name;
         let which = if node && beacon {
