@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flate2::bufread::MultiGzDecoder;
 
 use crate::error::{Error, Location};
-use crate::limits::{BLOCK_BYTES, DOUBLED_BYTES, INPUT_BUFFER_BYTES, ZSTD_WINDOW_LOG};
+use crate::limits::{
+    BLOCK_BYTES, DOUBLED_BYTES, INPUT_BUFFER_BYTES, PACKED_BYTES, PACKED_TIMES, ZSTD_WINDOW_LOG,
+};
 
 /// A file or the standard input, decompressed and read in order, with positions for errors.
 ///
@@ -254,18 +256,35 @@ impl Input {
     pub(super) fn read_all(&mut self, most: u64) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         loop {
-            let shown = self.fill(1)?;
-            if shown.is_empty() {
+            let shown = self.fill(1)?.len();
+            if shown == 0 {
                 return Ok(out);
             }
-            if (out.len() + shown.len()) as u64 > most {
-                return Err(self.error(0, format!("longer than {most} bytes")));
-            }
-            make_room(&mut out, shown.len(), most);
-            out.extend_from_slice(shown);
-            let taken = shown.len();
-            self.advance(taken);
+            self.check_whole((out.len() + shown) as u64, most)?;
+            make_room(&mut out, shown, most);
+            out.extend_from_slice(&self.buffer[self.start..self.end]);
+            self.advance(shown);
         }
+    }
+
+    /// Refuses content that is too long to be read whole.
+    fn check_whole(&self, bytes: u64, most: u64) -> Result<(), Error> {
+        if bytes > most {
+            let shown = most >> 20;
+            let problem = format!("longer than {most} bytes ({shown} MiB), the most that is read");
+            return Err(self.error(0, problem));
+        }
+        let read = self.file_read.load(Ordering::Relaxed);
+        if self.is_packed() && bytes > PACKED_BYTES.max(read.saturating_mul(PACKED_TIMES)) {
+            let (free, times) = (PACKED_BYTES >> 20, PACKED_TIMES);
+            let problem = format!(
+                "packed content of more than {free} MiB, and more than {times} times as long as \
+                 the file is so far, as files are that are to fill the memory: if it is none of \
+                 them, unpack it first"
+            );
+            return Err(self.error(0, problem));
+        }
+        Ok(())
     }
 
     /// The next `N` bytes.

@@ -56,6 +56,14 @@ pub(super) const ERA_SLOTS: u64 = 8192;
 /// The number of bytes read from a file at a time.
 pub(super) const INPUT_BUFFER_BYTES: usize = 256 << 10;
 
+/// How many times its own length a packed file that is read whole may hold, where that is more than
+/// [`PACKED_BYTES`]. Digits and code of contracts pack to a tenth at best; a file of some KB that
+/// holds a GB is made to fill the memory, or has one word over and over.
+pub const PACKED_TIMES: u64 = 100;
+
+/// Bytes of content that any packed file may hold that is read whole: too few to fill a memory.
+pub const PACKED_BYTES: u64 = 64 << 20;
+
 /// Up to so many bytes of content that is read whole, its buffer doubles when it is full.
 pub(super) const DOUBLED_BYTES: usize = 32 << 20;
 

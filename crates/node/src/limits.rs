@@ -140,8 +140,10 @@ pub const DUMP_BATCHES: usize = 4;
 /// the dump to count as cut off. A whole dump looks so with a probability of e^-40.
 pub const MISSING_ACCOUNTS: f64 = 40.0;
 
-/// The longest file that `deponent verify` reads, in bytes: a block and a witness of 1 GB, in hex.
-pub const VERIFY_FILE_BYTES: u64 = 3 << 30;
+/// The longest file that `deponent verify` reads, and the longest answer, in bytes: a block and a
+/// witness of 600 MB, in hex. The largest witness that a block has had in our measurements has
+/// 500 MB.
+pub const VERIFY_FILE_BYTES: u64 = 1280 << 20;
 
 /// Blocks that `deponent verify --rpc` fetches and verifies at once: enough that the endpoint and
 /// the processor both work, and few enough that four of the largest witnesses fit in memory.

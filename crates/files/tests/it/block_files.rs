@@ -4,7 +4,8 @@ use std::fs;
 
 use alloy_consensus::transaction::{Recovered, TransactionInfo};
 use alloy_primitives::{Address, B256, hex};
-use deponent_files::{BlockForm, BlockReader, FileBlock};
+use deponent_files::limits::PACKED_BYTES;
+use deponent_files::{BlockForm, BlockReader, FileBlock, read_file};
 use execution::{SealedBlock, recover_senders};
 use serde_json::{Value, json};
 
@@ -144,6 +145,34 @@ fn a_packed_file_is_read_as_it_unpacks() {
         &folder.write("chain.any", self::gzip(b"\x01")),
         &["byte 0 of the decompressed content"],
     );
+}
+
+/// Some kilobytes that hold gigabytes are given up before they fill the memory.
+#[test]
+fn a_packed_file_that_is_read_whole_holds_no_more_than_a_hundred_times_its_length() {
+    let (folder, most) = (Folder::new(), u64::MAX);
+    let refused = |name: &str, most: u64, words: &str| {
+        let error = read_file(&folder.path(name), most).expect_err(name).to_string();
+        assert!(error.contains(words), "{name}: {error}");
+    };
+    let free = usize::try_from(PACKED_BYTES).expect("64 bits");
+    let zeros = vec![b'0'; free + 1];
+    for (name, packed) in [("zst", zstd(&zeros)), ("gz", gzip(&zeros))] {
+        assert!(packed.len() < free / 100, "it is a bomb");
+        folder.write(name, packed);
+        refused(name, most, "unpack it first");
+    }
+    folder.write("free.zst", zstd(&zeros[..free]));
+    assert_eq!(read_file(&folder.path("free.zst"), most).ok(), Some(zeros[..free].to_vec()));
+    refused("free.zst", PACKED_BYTES - 1, "longer than 67108863 bytes");
+    // A witness that packs as well as any does.
+    let mut random = testing::Random::new(testing::seed());
+    let mut word = || format!("{:016x}{:016x}", random.number(), random.number());
+    let text: String = (0..=free / 320).map(|_| word().repeat(10)).collect();
+    let text = text.into_bytes();
+    assert!(text.len() > free);
+    folder.write("text.zst", zstd(&text));
+    assert_eq!(read_file(&folder.path("text.zst"), most).ok(), Some(text));
 }
 
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -284,7 +284,7 @@ fn parts(parts: Vec<Bytes>) -> Vec<u8> {
     parts.iter().flat_map(|part| part.to_vec()).collect()
 }
 
-fn gzip(content: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(content: &[u8]) -> Vec<u8> {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(content).expect("memory");
     packed.finish().expect("memory")

@@ -213,6 +213,10 @@ fn a_file_that_is_no_block_with_its_witness_says_what_it_is() {
             "{printed:?}"
         );
     }
+    let bomb = crate::stateless::gzip(&[b' '].repeat(65 << 20));
+    let bomb = verify(&[&file(dir.path(), "bomb", bomb)]);
+    assert_eq!(bomb.status.code(), Some(4), "{bomb:?}");
+    assert!(lines(&bomb)[0].contains("unpack it first"), "{bomb:?}");
     // The same where they are files of their own.
     let block = file(dir.path(), "block", &rlp);
     let lists = file(dir.path(), "witness", lists.to_string());
