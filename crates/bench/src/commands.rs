@@ -22,6 +22,7 @@ use crate::extract;
 use crate::load::{self, LoadArgs, OverheadArgs};
 use crate::measure::{Comparison, LEAST_PAIRS};
 use crate::number::count;
+use crate::progress::say;
 use crate::report::{Document, Ran, console};
 use crate::run::course::Course;
 use crate::run::crowd::{self, Crowd};
@@ -479,7 +480,7 @@ fn finish(document: &Document, results: &Path, measured: &Measured) -> anyhow::R
     if has_blocks {
         document.write(results)?;
         let text = console(std::slice::from_ref(document));
-        println!("{text}\n{}", results.display());
+        say(format_args!("{text}\n{}", results.display()))?;
     }
     if let (Some((run, failure)), true) =
         (failures().next(), failures().count() == measured.runs.len())
@@ -549,7 +550,7 @@ fn quick(args: &QuickArgs) -> anyhow::Result<()> {
     let words = Words::new("Quick comparison", &[method, INTERLEAVED], compared(&contenders));
     run_plan(&plan, &contenders, clients, &words)?;
     let page = plan.results.join("report.html");
-    println!("{}", page.display());
+    say(format_args!("{}", page.display()))?;
     show(&page);
     Ok(())
 }
@@ -794,7 +795,7 @@ fn crowd(args: &CrowdArgs) -> anyhow::Result<()> {
     crowd::run(&crowd, &contenders, &mut document)?;
     let results = clients.results()?;
     document.write(&results)?;
-    println!("{}\n{}", console(&[document]), results.display());
+    say(format_args!("{}\n{}", console(&[document]), results.display()))?;
     Ok(())
 }
 

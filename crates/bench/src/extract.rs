@@ -217,7 +217,7 @@ impl Source {
                     if Fault::of(&error) == Some(Fault::Refusing) && self.methods.len() > 1 {
                         self.methods.retain(|other| *other != method);
                     }
-                    reasons.push(format!("{method}: {error:#}"));
+                    reasons.push(format!("{method}: {}", rpc::on_one_line(error.as_ref())));
                 }
             }
         }

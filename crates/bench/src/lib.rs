@@ -63,8 +63,11 @@ pub fn main_of(arguments: impl IntoIterator<Item: Into<OsString> + Clone>) -> u8
     match outcome {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("deponent-bench: {error:#}");
-            1
+            eprintln!("deponent-bench: {}", rpc::on_one_line(error.as_ref()));
+            match files::is_write_failure(error.as_ref()) {
+                true => files::WRITE_FAILURE_STATUS,
+                false => 1,
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ use self::null::NullServer;
 use self::tally::Tally;
 use crate::clients::process;
 use crate::number::count;
-use crate::progress;
+use crate::progress::{self, say};
 use crate::report::{Document, console, results_folder};
 use crate::turns::whose;
 
@@ -185,7 +185,7 @@ pub(crate) fn load(args: &LoadArgs) -> anyhow::Result<()> {
     }
     let has_rate = access.max_rate.is_some();
     report::describe(&mix, &args.mode, &outcomes, has_rate, &mut document);
-    println!("{}", write(&document, args.results.as_ref())?.display());
+    say(format_args!("{}", write(&document, args.results.as_ref())?.display()))?;
     let silent = outcomes.iter().find(|outcome| outcome.total().latency().count() == 0);
     if let Some(Outcome { name, mode, .. }) = silent {
         bail!("no call has a result: {name}, {}", mode.name());
@@ -196,7 +196,7 @@ pub(crate) fn load(args: &LoadArgs) -> anyhow::Result<()> {
 /// Prints a report, and writes it to where it is wanted.
 fn write(document: &Document, wanted: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
     let folder = results_folder(wanted, Path::new("target/bench"))?;
-    println!("{}", console(std::slice::from_ref(document)));
+    say(format_args!("{}", console(std::slice::from_ref(document))))?;
     document.write(&folder)?;
     Ok(folder)
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
+use crate::progress::say;
 use crate::report;
 
 #[derive(Debug, Args)]
@@ -39,10 +40,10 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         let text = text.with_context(|| format!("cannot read {}", path.display()))?;
         documents.extend(report::read(&text).with_context(|| path.display().to_string())?);
     }
-    print!("{}", report::console(&documents));
+    say(report::console(&documents).trim_end_matches('\n'))?;
     if let Some(folder) = &args.out {
         report::write(&documents, folder)?;
-        println!("{}", folder.join("report.html").display());
+        say(format_args!("{}", folder.join("report.html").display()))?;
     }
     Ok(())
 }

@@ -79,7 +79,7 @@ pub use execution::SealedBlock;
 pub use gzip::{gunzip, gzip};
 pub use json::unhexed;
 pub use order::{ChainFile, Gap, gaps, in_order};
-pub use output::is_stream;
+pub use output::{WRITE_FAILURE_STATUS, is_stream, is_write_failure};
 pub use progress::Progress;
 pub use rpc_block::{body_access_lists, raw_block, rpc_access_list, rpc_block};
 pub use rpc_requests::rpc_requests;

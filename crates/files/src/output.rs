@@ -8,6 +8,7 @@ use std::sync::Arc;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::error::{Error, Location};
@@ -32,6 +33,22 @@ pub(super) struct Output {
 enum Writer {
     Plain(BufWriter<File>),
     Gzip(GzEncoder<BufWriter<File>>),
+}
+
+/// The exit status of a program for which a disk, or its standard output, takes no more: `EX_IOERR`
+/// of sysexits.h.
+pub const WRITE_FAILURE_STATUS: u8 = 74;
+
+/// Whether an error is that of a disk or a file that takes no more: the system's number is at the
+/// end of its text, which layers keep that keep nothing else of it.
+pub fn is_write_failure(error: &(dyn std::error::Error + 'static)) -> bool {
+    let numbers = [Errno::NOSPC, Errno::DQUOT, Errno::FBIG, Errno::ROFS, Errno::IO];
+    let words = numbers.map(|number| format!("(os error {})", number.raw_os_error()));
+    let mut causes = std::iter::successors(Some(error), |error| (*error).source());
+    causes.any(|cause| {
+        let text = cause.to_string();
+        words.iter().any(|words| text.contains(words))
+    })
 }
 
 /// The name of a file that is not complete.

@@ -10,6 +10,8 @@ use clap_complete::Shell;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::filter::LevelFilter;
 
+use files::is_write_failure;
+
 use crate::allocator;
 use crate::commands::{
     self, DbArgs, DevArgs, ExportArgs, FollowerArgs, ImportArgs, InitArgs, NodeArgs, StatusArgs,
@@ -17,7 +19,7 @@ use crate::commands::{
 use crate::commands::{flags_by_variable, with_words};
 use crate::console::{VERSION, printed};
 use crate::demo::DemoArgs;
-use crate::disk::{DiskFault, is_write_failure};
+use crate::disk::DiskFault;
 use crate::flags;
 use crate::inspect::WitnessArgs;
 use crate::logging::LogArgs;
@@ -212,7 +214,7 @@ pub fn main() -> ExitCode {
             }
             None => {
                 eprintln!("deponent: {}", printed(&error));
-                match is_write_failure(&error) {
+                match is_write_failure(error.as_ref()) {
                     true => ExitCode::from(DiskFault::EXIT_STATUS),
                     false => ExitCode::FAILURE,
                 }
@@ -233,7 +235,7 @@ fn run_tool(command: &tools::Command) -> ExitCode {
     let (words, status) = match outcome {
         Ok(None) => return ExitCode::SUCCESS,
         Ok(Some(failure)) => (failure, 1),
-        Err(error) if is_write_failure(&error) => (printed(&error), DiskFault::EXIT_STATUS),
+        Err(error) if is_write_failure(error.as_ref()) => (printed(&error), DiskFault::EXIT_STATUS),
         Err(error) => (printed(&error), tools::exit_status(&error)),
     };
     eprintln!("deponent: {words}");

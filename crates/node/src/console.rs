@@ -9,16 +9,9 @@ use anyhow::Context;
 pub(crate) const VERSION: &str =
     concat!(env!("CARGO_PKG_VERSION"), "-", env!("DEPONENT_COMMIT_SHOWN"));
 
-/// An error with its causes, on one line. Each may quote a file or a server: it is cut, and printed
-/// without control characters. A cause that ends the text before it is not said again.
+/// An error with its causes, on one line.
 pub(crate) fn printed(error: &anyhow::Error) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    for text in error.chain().map(rpc::shortened) {
-        if texts.last().is_none_or(|last| !last.ends_with(&text)) {
-            texts.push(text);
-        }
-    }
-    texts.join(": ")
+    rpc::on_one_line(error.as_ref())
 }
 
 /// A number with its noun, in the plural unless there is one: `1 block`, `2 witnesses`.

@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::io::Errno;
 use tokio::sync::watch;
 
 use crate::limits::{DISK_PAUSE, DISK_WARNING_PAUSE};
@@ -30,7 +29,7 @@ pub enum DiskFault {
 
 impl DiskFault {
     /// The exit status of `deponent`: `EX_IOERR` of sysexits.h.
-    pub const EXIT_STATUS: u8 = 74;
+    pub const EXIT_STATUS: u8 = files::WRITE_FAILURE_STATUS;
 }
 
 impl std::error::Error for DiskFault {}
@@ -52,17 +51,6 @@ impl std::fmt::Display for DiskFault {
             ),
         }
     }
-}
-
-/// Whether an error is that of a disk or a file that takes no more: the system's number is at the
-/// end of its text, which layers keep that keep nothing else of it.
-pub(crate) fn is_write_failure(error: &anyhow::Error) -> bool {
-    let numbers = [Errno::NOSPC, Errno::DQUOT, Errno::FBIG, Errno::ROFS, Errno::IO];
-    let words = numbers.map(|number| format!("(os error {})", number.raw_os_error()));
-    error.chain().any(|cause| {
-        let text = cause.to_string();
-        words.iter().any(|words| text.contains(words))
-    })
 }
 
 /// The first fault of a disk, for one who waits for it.

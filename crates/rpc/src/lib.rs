@@ -164,7 +164,7 @@ pub use log_throttle::LogThrottle;
 pub use pieces::{ItemList, MappedFiles, Pieces};
 #[cfg(feature = "server")]
 pub use port::{PortMemory, PortUse, ServerOptions};
-pub use quote::{quote, shortened, shown_address};
+pub use quote::{on_one_line, quote, shortened, shown_address};
 pub use serde_json::value::RawValue;
 pub use spare::Spare;
 #[cfg(feature = "server")]

@@ -1,6 +1,8 @@
 //! Foreign text in messages and logs: cut, and safe to print.
 
+use std::error::Error;
 use std::fmt::{self, Write};
+use std::iter;
 
 use crate::limits::{MESSAGE_CHARS, QUOTE_CHARS};
 
@@ -22,6 +24,26 @@ pub fn quote(text: impl fmt::Display) -> String {
 /// A message of ours that may repeat foreign texts: as [`quote`], with 1,000 characters.
 pub fn shortened(text: impl fmt::Display) -> String {
     cut(text, MESSAGE_CHARS)
+}
+
+/// An error with its causes, on one line. Each may quote a file or a server: it is
+/// [`shortened`]. A cause that ends the text before it is not said again: errors of libraries say
+/// their causes themselves.
+///
+/// ```
+/// let cause = std::io::Error::from_raw_os_error(2);
+/// let error = deponent_rpc::JwtError::Read { path: "jwt.hex".into(), reason: cause };
+/// assert_eq!(deponent_rpc::on_one_line(&error).matches("os error 2").count(), 1);
+/// ```
+pub fn on_one_line(error: &(dyn Error + 'static)) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for cause in iter::successors(Some(error), |error| (*error).source()) {
+        let text = shortened(cause);
+        if texts.last().is_none_or(|last| !last.ends_with(&text)) {
+            texts.push(text);
+        }
+    }
+    texts.join(": ")
 }
 
 /// The address of a server as messages and logs show it: [`quote`]d, and of a URL no more than its

@@ -103,7 +103,9 @@ impl KeyArgs {
             None => ask_password()?,
         };
         let secret = keystore::decrypt(&text, &password);
-        let secret = secret.map_err(|error| Misuse::error(format_args!("{shown}: {error:#}")))?;
+        let secret = secret.map_err(|error| {
+            Misuse::error(format_args!("{shown}: {}", rpc::on_one_line(error.as_ref())))
+        })?;
         PrivateKey::new(&shown, secret)
     }
 

@@ -12,6 +12,7 @@ use super::mix::Mix;
 use super::{Mode, TurnPlan, null_endpoint, turn, usual_threads, write};
 use crate::cells;
 use crate::number::count;
+use crate::progress::say;
 use crate::report::{Document, Table, Unit};
 
 #[derive(Debug, Args)]
@@ -71,6 +72,6 @@ pub(crate) fn overhead(args: &OverheadArgs) -> anyhow::Result<()> {
          on another thread.",
     );
     document.table(table);
-    println!("{}", write(&document, args.results.as_ref())?.display());
+    say(format_args!("{}", write(&document, args.results.as_ref())?.display()))?;
     Ok(())
 }

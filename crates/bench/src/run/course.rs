@@ -93,7 +93,10 @@ impl<'a> Course<'a> {
                     after(&self.measured)?;
                 }
                 if let Err(error) = ran {
-                    self.measured.remarks.push(format!("The run ended early: {error:#}."));
+                    self.measured.remarks.push(format!(
+                        "The run ended early: {}.",
+                        rpc::on_one_line(error.as_ref())
+                    ));
                     return Ok(self.end());
                 }
                 if process::interrupted() {
@@ -208,7 +211,7 @@ impl<'a> Course<'a> {
             if let (Some(Err(error)), Some(first)) =
                 (server.client.map(Client::stop), own.first_mut())
             {
-                first.run.remarks.push(format!("{error:#}."));
+                first.run.remarks.push(format!("{}.", rpc::on_one_line(error.as_ref())));
             }
             if let Some((owner, data)) = server.owner {
                 owner.target.bounds.clean_up(&data);

@@ -162,7 +162,7 @@ impl Run {
         let interrupted = Fault::Interrupted.error("blocks are missing".into());
         let error = if process::interrupted() { &interrupted } else { error };
         let fault = Fault::of(error).unwrap_or(usual);
-        let said = format!("{error:#}");
+        let said = rpc::on_one_line(error.as_ref());
         let said = said.strip_prefix(&format!("{fault}: ")).unwrap_or(&said).to_owned();
         eprintln!("{}, round {}: {fault}: {said}", self.client, self.round + 1);
         self.failure.get_or_insert(Failure { fault, block, said });

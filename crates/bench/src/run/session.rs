@@ -217,7 +217,7 @@ impl Session {
                     call.answer_bytes = timing.answer_bytes;
                     call.witness = witness.map(|witness| Items::of(&witness));
                 }
-                Err(error) => call.refusal = Some(format!("{error:#}")),
+                Err(error) => call.refusal = Some(rpc::on_one_line(error.as_ref())),
             }
         }
         calls
@@ -266,7 +266,10 @@ impl Session {
                 self.run.fail(Fault::Lying, Some(number), &error);
             }
             Ok(_) => {}
-            Err(error) => self.run.remarks.push(format!("It does not tell its head: {error:#}.")),
+            Err(error) => self
+                .run
+                .remarks
+                .push(format!("It does not tell its head: {}.", rpc::on_one_line(error.as_ref()))),
         }
     }
 }

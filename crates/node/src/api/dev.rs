@@ -587,7 +587,7 @@ fn reset(api: &Api, mut params: Params<'_>) -> Result<Json, Error> {
     });
     if is_named && !is_same {
         let begun = dev.fork_again(url.as_deref(), number);
-        begun.map_err(|error| Error::invalid_params(format_args!("{error:#}")))?;
+        begun.map_err(|error| Error::invalid_params(rpc::on_one_line(error.as_ref())))?;
         return none();
     }
     dev.chain.reset().map_err(failed)?;

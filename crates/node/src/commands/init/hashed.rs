@@ -11,6 +11,7 @@ use state::Database;
 use trie::AccountInfo;
 
 use super::{Expected, InitArgs};
+use crate::console::printed;
 use crate::limits::{DUMP_BATCH_BYTES, DUMP_BATCHES, MISSING_ACCOUNTS};
 
 /// From the reader's thread to the builder.
@@ -185,7 +186,7 @@ impl Build<'_> {
         let last = self.import.last_account();
         let Some(last) = last.filter(|_| self.behind.is_none()) else { return error };
         match self.import.stop() {
-            Ok(()) => anyhow!("{error:#}. {}", goes_on(last)),
+            Ok(()) => anyhow!("{}. {}", printed(&error), goes_on(last)),
             // The first error says more.
             Err(_) => error,
         }
