@@ -26,9 +26,11 @@ use serde_json::{Value, json};
 use crate::args::Programs;
 use crate::chain::format::{Payload, write_genesis};
 use crate::chain::world::{self, World};
-use crate::clients::process::{interrupted, sleep_until};
+use crate::clients::process::{DYING_TRIES, STOP_PAUSE, interrupted, sleep_until};
 use crate::clients::target::Target;
+use crate::fault::Fault;
 use crate::number::count;
+use crate::progress::say;
 use crate::random::Random;
 use crate::report::results_folder;
 use crate::run::plan::duration;
@@ -154,7 +156,7 @@ struct Soak<'a> {
 /// A node lost a block, gave a wrong answer or none, or something grew or was left over.
 pub(crate) fn run(args: &SoakArgs) -> anyhow::Result<()> {
     let seed = args.seed.unwrap_or_else(fresh_seed);
-    println!("seed {seed}");
+    say(format_args!("seed {seed}"))?;
     let folder = results_folder(args.results.as_ref(), &args.programs.dir)?;
     let mut soak = Soak::begin(args, folder, seed)?;
     let outcome = soak.run();
@@ -164,10 +166,11 @@ pub(crate) fn run(args: &SoakArgs) -> anyhow::Result<()> {
         Ok(()) if !interrupted() => soak.end(),
         outcome => outcome,
     };
-    soak.tally.fault = outcome.as_ref().err().map(|error| format!("{error:#}"));
+    let outcome = outcome.map_err(|error| soak.blame(error));
+    soak.tally.fault = outcome.as_ref().err().map(|error| rpc::on_one_line(error.as_ref()));
     soak.write()?;
-    println!("{}", crate::report::console(&[soak.document()?]));
-    println!("{}", soak.folder.display());
+    say(format_args!("{}", crate::report::console(&[soak.document()?])))?;
+    say(format_args!("{}", soak.folder.display()))?;
     outcome?;
     let mut complaints = soak.tally.complaints();
     complaints.extend(soak.growth());
@@ -252,7 +255,28 @@ impl<'a> Soak<'a> {
         Ok(())
     }
 
+    /// `error`, or that a node has ended by itself, for which it may be.
+    fn blame(&mut self, error: anyhow::Error) -> anyhow::Error {
+        if Fault::of(&error) == Some(Fault::Died) {
+            return error;
+        }
+        // A connection ends before the process does.
+        for _ in 0..DYING_TRIES {
+            if let Some(words) = self.nodes.iter_mut().find_map(Node::ended_by_itself) {
+                return error.context(words);
+            }
+            std::thread::sleep(STOP_PAUSE);
+        }
+        error
+    }
+
+    fn check_running(&mut self) -> anyhow::Result<()> {
+        let ended = self.nodes.iter_mut().find_map(Node::ended_by_itself);
+        ended.map_or(Ok(()), |words| Err(Fault::Died.error(words)))
+    }
+
     fn one_slot(&mut self) -> anyhow::Result<()> {
+        self.check_running()?;
         self.recover()?;
         self.begin_trouble()?;
         self.propose()?;

@@ -19,7 +19,7 @@ use crate::fault::Fault;
 /// For a client to finish what it writes when it is told to stop, unless its target says otherwise.
 const STOP_TIME: Duration = Duration::from_secs(600);
 /// Between two looks at a process that is ending.
-const STOP_PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const STOP_PAUSE: Duration = Duration::from_millis(20);
 /// For a process that was stopped: all its threads wake together when it goes on, whatever their
 /// priority, and the system may have them go before the one that answers.
 const THAWING: Duration = Duration::from_millis(5);
@@ -30,7 +30,7 @@ pub(crate) const INTERRUPTED_STATUS: u8 = 130;
 /// The longest sleep without a look whether an interrupt came.
 const NAP: Duration = Duration::from_millis(100);
 /// Looks at a process whose connection ended, until it has ended too.
-const DYING_TRIES: usize = 50;
+pub(crate) const DYING_TRIES: usize = 50;
 /// The end of a log that is shown.
 const LAST_WORDS_BYTES: usize = 600;
 
@@ -201,7 +201,10 @@ impl Process {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let end = text.len().saturating_sub(LAST_WORDS_BYTES);
         let words = String::from_utf8_lossy(&text[end..]);
-        format!("see {}, which ends in: {}", self.log.display(), words.trim())
+        // Errors are on one line.
+        let lines: Vec<&str> =
+            words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        format!("see {}, which ends in: {}", self.log.display(), lines.join(" | "))
     }
 
     /// Its number, for `/proc`: where a script started the program, that of the largest process.

@@ -384,6 +384,16 @@ impl Node {
         Ok(())
     }
 
+    /// How its process ended, and its last words, where nobody has told it to end.
+    pub(crate) fn ended_by_itself(&mut self) -> Option<String> {
+        if matches!(self.condition, Condition::Doomed(_) | Condition::Down(_)) {
+            return None;
+        }
+        let process = self.client.as_mut()?.process.as_mut()?;
+        let (how, words) = (process.ended()?, process.last_words());
+        Some(format!("{} ended by itself: it {how}; {words}", self.name))
+    }
+
     /// Stops its process at the end of the run.
     pub(crate) fn stop(&mut self) -> anyhow::Result<()> {
         if let Some(mut client) = self.client.take() {

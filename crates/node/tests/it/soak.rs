@@ -80,3 +80,21 @@ fn a_node_that_lost_its_chain_ends_the_run() {
     let report = std::fs::read_to_string(dir.path().join("results/report.md")).expect("written");
     assert!(report.contains("The run ended early") && report.contains(lost), "{report}");
 }
+
+/// It is not said of a client that it refuses connections, where its process has ended.
+#[test]
+fn a_node_that_ends_by_itself_ends_the_run_with_its_status_and_its_last_words() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    // The second node aborts once it has a block; its log is beside its database.
+    let script = "for a; do [ \"$b\" = --datadir ] && d=$a; b=$a; done\n\
+                  case $d in *node-1) (until grep -q VALID \"$d/bench.log\"; do sleep 0.1; done\n\
+                  kill -ABRT $$) & ;; esac";
+    let program = after(script, dir.path());
+    let flags = "--for 300s --slot 150ms --troubles drops";
+    let error = soak(&program, dir.path(), flags).expect_err("it ended");
+    let said = format!("{error:#}");
+    let ended = "node-1 ended by itself: it was killed by signal 6; see ";
+    assert!(said.contains(ended) && said.contains("VALID"), "{said}");
+    let report = std::fs::read_to_string(dir.path().join("results/report.md")).expect("written");
+    assert!(report.contains(ended), "{report}");
+}
