@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, hex, keccak256};
 use engine::StateImport;
@@ -19,6 +21,9 @@ use trie::bulk::StateBuilder;
 use trie::versioned::MemoryRecords;
 
 use crate::support::published_chain;
+
+/// Longest wait for a command that goes on.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A command on the data directory of this name: whether it succeeded, and what it has said.
 fn run(folder: &Folder, data: &str, arguments: &[&str], input: &[u8]) -> (bool, String) {
@@ -351,20 +356,25 @@ fn an_init_that_is_killed_anywhere_goes_on() {
         fs::metadata(nodes).map_or(0, |data| data.len())
     };
     let all = bytes("whole");
-    // Behind the last place is enough that no `init` comes to its end before it is killed.
-    let most = all as usize / 10 * 9;
+    // The last pieces of a dump, of 2 MiB each, are not written before its end.
+    let most = all as usize / 2;
     let mut places: Vec<u64> = (0..10).map(|_| random.below(most) as u64).collect();
     places.sort_unstable();
+    let from_input = [&["init", "--state", "-"], &chain[..], &BATCH].concat();
+    let content = fs::read(&file).expect("the dump");
     let mut went_on = 0;
     for place in places {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
-        command.args(&init).arg("--datadir").arg(folder.path("killed"));
-        let mut child = command.stderr(Stdio::null()).spawn().expect("run");
-        while bytes("killed") < place && child.try_wait().expect("a process").is_none() {}
-        child.kill().expect("killed");
-        child.wait().expect("ended");
-        let is_begun = folder.path("killed/chain/format").exists();
-        went_on += usize::from(is_begun && last(&folder, "killed", dump.root).is_some());
+        // Without the last bracket of the dump it cannot end before it is killed.
+        let held_back = &content[..content.len() - 1];
+        let is_there = || bytes("killed") >= place;
+        killed_once(&folder, &from_input, held_back, is_there);
+        if folder.path("killed/chain/format").exists() {
+            let disk = DirectoryDisk::open(folder.path("killed/chain")).expect("a directory");
+            let database = Database::open(disk, &state::Options::default()).expect("a database");
+            assert_eq!(database.heads().head, None, "it has ended before it was killed");
+            drop(database);
+            went_on += usize::from(last(&folder, "killed", dump.root).is_some());
+        }
     }
     assert!(went_on > 0, "all kills came before the first batch");
     if let (false, said) = run(&folder, "killed", &init, &[]) {
@@ -373,4 +383,29 @@ fn an_init_that_is_killed_anywhere_goes_on() {
     succeeds(&folder, "killed", &["db", "verify"], &[], "block 0");
     fails(&folder, "killed", &init, &[], &["holds a chain already", &begins[begins.len() - 64..]]);
     assert!(bytes("killed") < all + all / 4, "nothing is there twice");
+}
+
+/// Runs a command with this standard input, which does not end, and kills it when `is_there`.
+fn killed_once(folder: &Folder, arguments: &[&str], input: &[u8], is_there: impl Fn() -> bool) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    command.args(arguments).arg("--datadir").arg(folder.path("killed"));
+    command.stdin(Stdio::piped()).stderr(Stdio::null()).stdout(Stdio::null());
+    let mut child = command.spawn().expect("run");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    std::thread::scope(|scope| {
+        // It gives the pipe back, so that the input does not end. The process may be killed before
+        // it has read all.
+        let fed = scope.spawn(move || {
+            stdin.write_all(input).ok();
+            stdin
+        });
+        let end = Instant::now() + PATIENCE;
+        while !is_there() && Instant::now() < end && child.try_wait().expect("asked").is_none() {}
+        let is_late = !is_there();
+        child.kill().expect("killed");
+        let status = child.wait().expect("ended");
+        assert_eq!(status.signal(), Some(9), "it has ended before it was killed: {status}");
+        assert!(!is_late, "it has not got so far within {PATIENCE:?}");
+        drop(fed.join());
+    });
 }
