@@ -237,10 +237,54 @@ impl HeadTask {
                 }
             }
         }
+        if !knows(&hash)? {
+            self.in_time(others, self.leave_finalized(upstream, &head)).await?;
+        }
         let named = |header: Result<Option<Header>, Error>| {
             header.ok().flatten().map_or(B256::ZERO, |header| header.hash_slow())
         };
         self.choose(upstream, &head, [named(safe), named(finalized)]).await
+    }
+
+    /// Goes back to the last block that this chain and the upstream share, where the upstream has
+    /// left the finalized block: no gap is filled behind that.
+    async fn leave_finalized(&self, upstream: &Upstream, head: &Header) -> Result<(), Left> {
+        let heads = self.engine.heads();
+        let Some(finalized) = heads.finalized else { return Ok(()) };
+        let number = |hash: &B256| Ok::<_, Left>(self.engine.number(hash)?.unwrap_or(0));
+        let (mut shared, mut left) = (number(&heads.genesis)?, number(&finalized)?);
+        if left <= shared {
+            return Ok(());
+        }
+        // A head that is not known, and is not after the finalized block, is on another branch.
+        if left < head.number && self.is_shared(upstream, left).await? {
+            return Ok(());
+        }
+        while left - shared > 1 {
+            let middle = shared + (left - shared) / 2;
+            let is_shared = middle < head.number && self.is_shared(upstream, middle).await?;
+            *(if is_shared { &mut shared } else { &mut left }) = middle;
+        }
+        let Some(hash) = self.engine.canonical_hash(shared)? else { return Ok(()) };
+        self.go_back(upstream, shared, hash).await
+    }
+
+    /// Whether an upstream has the block that this chain has at a number; also where it does not
+    /// say.
+    async fn is_shared(&self, upstream: &Upstream, number: u64) -> Result<bool, Left> {
+        let own = self.engine.canonical_hash(number)?;
+        let theirs = upstream.headers_down(number, 1).await?;
+        Ok(theirs.first().is_none_or(|(hash, _)| Some(*hash) == own))
+    }
+
+    /// Makes a block the head, be it before the finalized one.
+    async fn go_back(&self, upstream: &Upstream, number: u64, hash: B256) -> Result<(), Left> {
+        tracing::warn!(
+            number, %hash, upstream = upstream.name(),
+            "the upstream has gone back behind the block that was finalized: so does this chain"
+        );
+        self.with_engine(move |engine| engine.reset_head(hash)).await?;
+        Ok(())
     }
 
     /// Runs a block, with its access list where that comes.
@@ -306,12 +350,7 @@ impl HeadTask {
         match outcome.await? {
             ForkchoiceOutcome { is_applied: true, .. } => self.settled(None),
             ForkchoiceOutcome { verdict: Verdict::Valid, .. } => {
-                tracing::warn!(
-                    number, %hash, upstream = upstream.name(),
-                    "the upstream has gone back behind the block that was finalized: so does this \
-                     chain"
-                );
-                self.with_engine(move |engine| engine.reset_head(hash)).await?;
+                self.go_back(upstream, number, hash).await?;
                 self.settled(None);
             }
             ForkchoiceOutcome { verdict: Verdict::Syncing(_), .. } => {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use alloy_rpc_types_engine::ForkchoiceState;
 use deponent_follow::{Backfill, HeadSource, HeadTag, UpstreamOptions};
 use engine::{Engine, Genesis};
 use execution::{ChainSpec, SealedBlock};
@@ -89,4 +90,34 @@ async fn a_newer_head_does_not_wait_for_the_one_before() {
     let last = (10 + named.len()).min(39);
     assert!(blocks[last - 1..=last].iter().any(|block| block.hash() == target), "{named:?}");
     backfill.stop().await;
+}
+
+/// The upstream has left the finalized block, and its head is a gap away, or before that block.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_behind_the_finalized_block_is_followed_over_a_gap_too() {
+    let blocks = chain(40);
+    for (shared, ahead) in [(20, 40), (29, 25), (0, 20), (7, 2)] {
+        let (engine, maker) = (engine(), engine());
+        for block in &blocks {
+            give(&engine, block);
+            give(&maker, block);
+        }
+        let state = ForkchoiceState {
+            head_block_hash: blocks[39].hash(),
+            safe_block_hash: blocks[34].hash(),
+            finalized_block_hash: blocks[29].hash(),
+        };
+        engine.forkchoice_updated(state, None).expect("it is valid");
+        let parent = blocks[..shared].last().map_or(engine.heads().genesis, SealedBlock::hash);
+        let next = branch(&maker, parent, 1, ahead);
+        let server = Server::with(&[&[first(&engine)], &blocks[..shared], &next].concat());
+        let backfill = follow(&engine, &[&server]);
+        let upstreams = vec![server.upstream(quick())];
+        let source = HeadSource::start(engine.clone(), upstreams, HeadTag::Latest);
+        let head = next[ahead - 1].hash();
+        until("the head is its", || engine.heads().head == head).await;
+        assert_eq!(engine.heads().finalized, None, "{shared}");
+        source.stop().await;
+        backfill.stop().await;
+    }
 }
