@@ -11,7 +11,7 @@ use super::pair::Pair;
 
 /// Parts of warnings and errors of a beacon node that are not about its execution client, or are
 /// as they should be, each with the reason.
-const BEACON_WORDS: [(&str, &str); 16] = [
+const BEACON_WORDS: [(&str, &str); 17] = [
     (r#""prefix":"p2p""#, "a network of few peers, some of which are away"),
     ("Running on custom Ethereum network", "the configuration is a file"),
     ("Disabled feature flag", "QUIC is off"),
@@ -31,6 +31,10 @@ const BEACON_WORDS: [(&str, &str); 16] = [
     ),
     ("context canceled", OVER),
     ("context deadline exceeded", OVER),
+    (
+        "payload does not exist or is not available",
+        "a scenario has killed its node between a build and the request for it",
+    ),
     (
         "could not process execution data: invalid payload timestamp",
         "it notes a payload for the slot after the one in which the answer came, and not for the \
