@@ -134,8 +134,10 @@ impl UpstreamChain {
         let directory = data_dir.join("chain");
         let Self { config, header, accounts, codes } = self;
         let (count, hash) = (accounts.len(), header.hash_slow());
-        let chain = ChainSpec::from_config(&config).context("its chain configuration")?;
-        let database = Database::open(DirectoryDisk::open(&directory)?, options)?;
+        let chain = ChainSpec::from_config(&config)
+            .context("--rpc: the chain configuration of the upstream")?;
+        let database =
+            Database::open(DirectoryDisk::open(&directory).context("--datadir")?, options)?;
         database.set_meta(CONFIG, serde_json::to_vec(&config)?.into())?;
         begin_from_state(&database, true)?;
         let entries = accounts.into_iter().flat_map(|(hashed_address, account)| {
@@ -156,7 +158,9 @@ impl UpstreamChain {
             drop(database);
             // It has no chain yet, so nobody misses it.
             std::fs::remove_dir_all(&directory).unwrap_or_default();
-            bail!("the state that the upstream gives is not that of block 0: {error}; {ADVICE}");
+            bail!(
+                "--rpc: the state that the upstream gives is not that of block 0: {error}; {ADVICE}"
+            );
         }
         tracing::info!(chain_id = config.chain_id, %hash, accounts = count, "the chain begins");
         Ok(())

@@ -8,13 +8,13 @@ use std::sync::Arc;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused: full disk, read-only disk, failing disk.
-    #[error("{file}: could not {action} at offset {offset}: {cause}")]
+    #[error("{file}: could not {action}{}: {cause}", place(*offset))]
     Io {
         /// The file, or the directory.
         file: String,
         /// The operation.
         action: &'static str,
-        /// Where in the file, in bytes.
+        /// Where in the file, in bytes; 0 for a directory, and for a file as a whole.
         offset: u64,
         /// The system's error. It is part of the text, so it is no source.
         cause: Arc<io::Error>,
@@ -109,6 +109,11 @@ pub enum Error {
     /// An earlier write failed, so nothing is written until the store is opened again.
     #[error("nothing is written until a restart, because a write failed: {0}")]
     Refused(#[source] Box<Error>),
+}
+
+/// The words for a place in a file, none for its begin: a directory has no other.
+fn place(offset: u64) -> String {
+    if offset == 0 { String::new() } else { format!(" at offset {offset}") }
 }
 
 impl From<Error> for trie::versioned::RecordError {

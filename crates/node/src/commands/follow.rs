@@ -59,7 +59,7 @@ pub(crate) fn run_follow(
     node.check().map_err(anyhow::Error::msg)?;
     if node.chain.is_none() && !node.prints_limits() && !directory.join("chain").exists() {
         let options = node.storage.database();
-        UpstreamChain::ask(&rpc)?.begin(&directory, &options).context("--rpc")?;
+        UpstreamChain::ask(&rpc).context("--rpc")?.begin(&directory, &options)?;
     }
     if temporary.is_some() && !node.prints_limits() {
         say!("The chain is in {} until this ends; --datadir keeps one", directory.display());

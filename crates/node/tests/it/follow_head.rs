@@ -758,6 +758,19 @@ fn upstreams_that_make_no_sense_are_refused() {
     }
 }
 
+/// That a data directory cannot be made is no fault of the upstream.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_directory_that_is_a_file_is_named_as_such() {
+    let dev = Dev::start(&["--quiet"]).await;
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_deponent"));
+    let command = command.args(["follow", "--rpc", &dev.address, "--datadir"]).arg(file.path());
+    let output = command.output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("--datadir: ") && said.contains("could not create the directory: "));
+    assert!(!said.contains("--rpc: ") && !output.status.success(), "{said}");
+}
+
 /// A program that is killed when this is dropped.
 struct Killed(Child);
 
