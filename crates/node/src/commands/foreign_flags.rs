@@ -154,6 +154,14 @@ const INSTEAD: &[(&str, &[&str], &str)] = &[
         &["--mainnet", "--sepolia", "--holesky", "--hoodi"],
         "--chain FILE names the genesis file, which geth dumpgenesis writes",
     ),
+    ("node", &["--jwt-secret"], "--authrpc.jwtsecret FILE has the secret of the Engine API"),
+    (
+        "node",
+        &["--rpc"],
+        "--follow URL names where missing blocks come from; deponent follow --rpc URL follows a \
+         head without a consensus client",
+    ),
+    ("follow", &["--jwt-secret"], "--authrpc.jwtsecret FILE has the secret of the Engine API"),
     ("node", &["--miner.gaslimit"], "--builder.gas-limit is the gas limit of blocks"),
     ("node", &["--miner.extradata"], "--builder.extra-data is put into blocks"),
     ("node", &["--miner.gasprice"], "--txpool.pricelimit is the least tip"),
@@ -223,6 +231,8 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["wallet", "account"], "keystores of geth and of Foundry are taken by deponent send"),
     (&["attach", "console"], "deponent rpc METHOD calls any method"),
     (&["dumpgenesis"], "geth dumpgenesis writes the genesis of a public network"),
+    (&["version"], "deponent --version"),
+    (&["snapshot", "dump"], "geth snapshot dump makes one, and deponent init --state reads it"),
     (&["removedb"], "deponent db unwind drops blocks; a data directory may be deleted"),
 ];
 
