@@ -100,8 +100,15 @@ fn table(status: &Value) -> String {
     line("oldest witness", word(&status["oldestWitness"]));
     line("disk", listed(&status["disk"]));
     line("caches", listed(&status["caches"]));
-    line("consensus client", consensus_client(&status["consensusClient"]));
     let upstreams = upstreams(&status["upstreams"]);
+    let needs_none = status["consensusClient"].is_null() && !status["headSource"].is_null();
+    line(
+        "consensus client",
+        match needs_none {
+            true => "none needed: an upstream names the head".into(),
+            false => consensus_client(&status["consensusClient"]),
+        },
+    );
     if !status["headSource"].is_null() {
         line("head from", head_source(&status["headSource"], &upstreams));
     }
@@ -285,6 +292,8 @@ mod tests {
             let text = table(&status);
             assert!(text.contains(shown), "{text}");
         }
+        let text = table(&status);
+        assert!(text.contains("none has called since the start\n"), "{text}");
         status["upstreams"] = json!([
             {"name": "ws://one:1", "answers": true, "state": "answers"},
             {"name": "ws://two:1", "answers": false, "state": "does not answer"},
@@ -298,6 +307,7 @@ mod tests {
         );
         assert!(text.ends_with(&expected), "{text}");
         assert!(text.contains("ready             yes\n"), "{text}");
-        assert!(text.contains("none has called since the start\n"), "{text}");
+        let none = "consensus client  none needed: an upstream names the head\n";
+        assert!(text.contains(none), "{text}");
     }
 }
