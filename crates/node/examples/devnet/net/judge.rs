@@ -67,8 +67,9 @@ const NODE_WORDS: [(&str, &str); 3] = [
 
 /// Parts of refusals of transactions that are as they should be: since the account's nonce was
 /// asked for, a node that has just started has read its pool from the disk, or has got the block
-/// with the transaction.
-const REFUSALS: [&str; 2] = ["already known", "nonce too low"];
+/// with the transaction; or the last one of an account with a delegation waits for its block, and
+/// one is all that such an account may have in the pool.
+const REFUSALS: [&str; 3] = ["already known", "nonce too low", "in-flight transaction limit"];
 /// Of so many transactions of a node one may be refused so.
 const REFUSED: u64 = 200;
 
