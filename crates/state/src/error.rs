@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 /// Why the store could not answer, or could not keep something.
 ///
-/// An error about a file names the file and the offset in it. No error here is a verdict on a
-/// block.
+/// An error about a file names the file, and the offset in it if that is not 0. No error here is a
+/// verdict on a block.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused: full disk, read-only disk, failing disk.

@@ -260,7 +260,7 @@ fn a_refused_operation_is_the_last_and_harms_nothing() {
             let mut workload = Workload::new(3);
             if let Err(error) = workload.run(&disk, STEPS) {
                 let text = error.to_string();
-                let names = text.contains("fault:") && text.contains("offset");
+                let names = text.contains("fault:") && text.contains(": could not ");
                 assert!(names, "{context}: {text}");
             }
             check(&disk.after_restart(), &workload, &context);
