@@ -25,7 +25,7 @@ const FILES: [&str; 14] = [
 ];
 
 /// The warnings that troubles of ours bring about.
-const DESIGNED: [&str; 11] = [
+const DESIGNED: [&str; 12] = [
     "a block is missing, and the payloads after it wait",
     "the fork choice names a head that is not known",
     "no consensus client has called",
@@ -33,6 +33,8 @@ const DESIGNED: [&str; 11] = [
     "the journal ends in a torn record",
     "an invalid block",
     "connections cut at shutdown",
+    // A call that has waited at a frozen node for a minute.
+    "iat N differs from now",
     "slow block",
     "an upstream has not given what it was asked for",
     "no upstream of --follow answers",
