@@ -9,7 +9,7 @@ use crate::limits::{GIVE_BACK_PAUSE, GIVEN_BACK_BYTES};
 /// Turns transparent huge pages off for this process and for those that it starts.
 ///
 /// A huge page takes 2 MiB of memory while one of its 512 small pages is in use. With them a node
-/// grows to twice its size in hours, and blocks are no faster (`docs/reports/long-run.md`).
+/// took 544 MiB where another took 320, and blocks are no faster (`docs/reports/long-run.md`).
 pub(crate) fn use_small_pages() {
     #[cfg(target_os = "linux")]
     #[allow(unsafe_code, reason = "the call takes numbers, and sets a flag of the process")]
